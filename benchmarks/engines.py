@@ -7,6 +7,7 @@ import argparse
 import subprocess
 import sys
 import time
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,7 @@ def run_measured(command: list[str]) -> tuple[float, int]:
     process, peak = subprocess.Popen(command), 0
     while process.poll() is None:
         peak = max(peak, sum(map(_own_memory, _family(process.pid))))
-        time.sleep(0.1)
+        time.sleep(0.05)
     if process.returncode:
         raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
     return time.perf_counter() - started, peak
@@ -102,6 +103,28 @@ def measure_batches(folder: Path, turns: int = 100) -> dict[str, float]:
     return {name: len(batch) / float(np.median(found)) for name, found in times.items()}
 
 
+def measure_processes(folder: Path) -> dict[str, float]:
+    """Return rows a second of processes side by side, by their number and their threads."""
+    found = {}
+    for processes, threads in ((1, 1), (1, 2), (2, 1), (2, 2), (2, 4)):
+        with get_context("spawn").Pool(processes) as pool:
+            arguments = [(folder / "model.onnx", threads)] * processes
+            rates = pool.starmap(_rate, arguments, chunksize=1)
+        found[f"{processes} processes of {threads} threads"] = sum(rates)
+    return found
+
+
+def _rate(model: Path, threads: int, seconds: float = 3.0) -> float:
+    scorer = Scorer(model, threads=threads)
+    matrix = np.random.default_rng(0).normal(size=(BATCH, 32))
+    scorer(matrix)
+    started, rows = time.perf_counter(), 0
+    while time.perf_counter() - started < seconds:
+        scorer(matrix)
+        rows += BATCH
+    return rows / (time.perf_counter() - started)
+
+
 def main() -> None:
     """Print a table of engines, and one of calls with a batch."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -113,15 +136,19 @@ def main() -> None:
     if not folder.exists():
         make = [str(SCALE / "make_rows.py"), str(folder), "--rows", str(arguments.rows)]
         subprocess.run([sys.executable, *make], check=True)
-    for name, rate in measure_batches(folder).items():
-        print(f"{name:20} {rate:12,.0f} rows a second", flush=True)
+    for name, rate in (measure_batches(folder) | measure_processes(folder)).items():
+        print(f"{name:25} {rate:12,.0f} rows a second", flush=True)
+    start = f"from pytensor_onnx_scoring import Scorer; Scorer({str(folder / 'model.onnx')!r})"
+    with_scorer = min(run_measured([sys.executable, "-c", start])[0] for _ in range(5))
+    python = min(run_measured([sys.executable, "-c", ""])[0] for _ in range(5))
+    print(f"a worker starts in {with_scorer - python:.2f} s", flush=True)
     loop = "from benchmarks.engines import *; score_by_session(Path(sys.argv[1]))"
     commands = {"session": ["-c", loop]}
     commands |= {name: [str(SCALE / f"with_{name}.py")] for name in arguments.engines}
     for name, command in commands.items():
         seconds, peak = run_measured([sys.executable, *command, str(folder)])
         rate = arguments.rows / seconds
-        print(f"{name:20} {rate:12,.0f} rows a second {peak / 1e6:7,.0f} MB", flush=True)
+        print(f"{name:25} {rate:12,.0f} rows a second {peak / 1e6:7,.0f} MB", flush=True)
 
 
 if __name__ == "__main__":

@@ -66,17 +66,16 @@ def table_of(table: Any, columns: Sequence[OutputColumn]) -> Table:
         return Table(list(table), lambda name: _array(table[name]), dict)
     if isinstance(table, np.ndarray):
         return _of_numpy(table)
-    # A table of a library is one only if the library is imported.
-    if (pandas := sys.modules.get("pandas")) and isinstance(table, pandas.DataFrame):
+    if isinstance(table, _classes("pandas", "DataFrame")):
         return Table(
             list(table.columns),
             partial(_of_pandas, table),
             partial(_to_pandas, table),
             block=partial(_block_of_pandas, table),
         )
-    if (polars := sys.modules.get("polars")) and isinstance(table, polars.DataFrame):
+    if isinstance(table, _classes("polars", "DataFrame")):
         return Table(table.columns, partial(_of_polars, table), _to_polars)
-    if (arrow := sys.modules.get("pyarrow")) and isinstance(table, arrow.Table | arrow.RecordBatch):
+    if isinstance(table, _classes("pyarrow", "Table", "RecordBatch")):
         from pytensor_onnx_scoring.arrow import array_of, schema_of, to_arrow
 
         write = partial(to_arrow, type(table), schema_of(columns))
@@ -85,6 +84,15 @@ def table_of(table: Any, columns: Sequence[OutputColumn]) -> Table:
         f"{type(table).__module__}.{type(table).__qualname__} is no table: give a dict of columns, "
         "an array, or a DataFrame, Table or RecordBatch of pandas, Polars or pyarrow"
     )
+
+
+def _classes(library: str, *names: str) -> tuple[Any, ...]:
+    """Return classes of a library if it is imported, since a table is of no other.
+
+    While another thread imports a library, its module has no classes yet.
+    """
+    module = sys.modules.get(library)
+    return tuple(getattr(module, name) for name in names if hasattr(module, name))
 
 
 def _array(values: Any) -> np.ndarray:

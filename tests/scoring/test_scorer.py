@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+from types import ModuleType
 
 import numpy as np
 import pandas
@@ -52,6 +53,13 @@ def test_pandas(area):
     assert list(result.index) == [7, 8, 9]
     np.testing.assert_array_equal(result["area"], WIDTH * HEIGHT)
     np.testing.assert_array_equal(result["sides"][8], [2.0, 4.0])
+
+
+def test_a_library_that_another_thread_imports_has_no_tables_yet(area, monkeypatch):
+    for library in ("pandas", "polars"):
+        monkeypatch.setitem(sys.modules, library, ModuleType(library))
+    table = pyarrow.table({"width": [1.0], "height": [2.0]})
+    assert Scorer(area)(table)["area"].to_pylist() == [2.0]
 
 
 @pytest.mark.parametrize("kind", [pyarrow.Table, pyarrow.RecordBatch])

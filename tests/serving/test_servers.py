@@ -7,17 +7,11 @@ same with bentoml and mlflow.
 import importlib
 import json
 import math
-import os
-import signal
-import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,48 +19,9 @@ import numpy as np
 import pytest
 
 from pytensor_onnx.serving.folders import write_serving_folder
+from tests.serving.running_servers import free_port, running
 
 pytestmark = pytest.mark.sweep
-SECONDS_TO_START = 90
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-@contextmanager
-def running(command: list[str], folder: Path, ready: str, **variables: Any) -> Iterator[None]:
-    """Run a server until it answers, and end it afterwards."""
-    environment = {**os.environ, **{name: str(value) for name, value in variables.items()}}
-    with (folder.parent / "log").open("w") as log:
-        server = subprocess.Popen(
-            [sys.executable, *command],
-            cwd=folder,
-            env=environment,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-        try:
-            end = time.monotonic() + SECONDS_TO_START
-            while not answers(ready):
-                assert server.poll() is None, (folder.parent / "log").read_text()
-                assert time.monotonic() < end, (folder.parent / "log").read_text()
-                time.sleep(0.1)
-            yield
-        finally:
-            if server.poll() is None:
-                os.killpg(server.pid, signal.SIGTERM)
-            server.wait(30)
-
-
-def answers(url: str) -> bool:
-    try:
-        return urllib.request.urlopen(url, timeout=5).status == 200
-    except OSError:
-        return False
 
 
 def post(url: str, body: Any) -> Any:
@@ -186,6 +141,7 @@ def test_mlflow(served, tmp_path, monkeypatch):
     for name, values in served.expected(table).items():
         np.testing.assert_array_equal(frame[name], values)
     assert model.metadata.get_input_schema().input_names() == [*table]
+    assert mlflow.models.Model.load(address).load_input_example(address).shape == (2, len(table))
 
     url = f"http://127.0.0.1:{port}"
     command = ["-m", "mlflow", "models", "serve", "-m", address, "--env-manager", "local"]
