@@ -132,16 +132,46 @@ def test_draws_by_rows_have_their_distributions(tmp_path):
     assert abs(np.corrcoef(draws["normal"].ravel(), draws["gamma"].ravel())[0, 1]) < 0.03
 
 
+def test_zero_inflated_and_censored_variables_and_mixtures_draw_by_rows(tmp_path):
+    with pm.Model() as model:
+        x = pm.Data("x", np.ones(2))
+        slope = pm.Normal("slope")
+        given = {"shape": x.shape, "observed": np.ones(2)}
+        pm.ZeroInflatedPoisson("inflated", 0.6, 3 * slope * x, **given)
+        pm.Censored("censored", pm.Normal.dist(slope * x, 1.0), lower=1, upper=None, **given)
+        parts = [pm.Normal.dist(-5 * slope * x, 1.0), pm.Normal.dist(5 * x, 1.0)]
+        pm.Mixture("mixed", [0.3, 0.7], parts, **given)
+    expected = {"inflated": 1.8, "censored": 1 + 1 / np.sqrt(2 * np.pi), "mixed": 2.0}
+    path = tmp_path / "draws.onnx"
+    fit = {"slope": np.ones((1, 100))}
+    options = {"row_id": "key", "seed": 1, "verify": False}
+    export_predictor(model, fit, path, outputs=list(expected), **options)
+    table = {"x": np.ones(400), "key": RNG.permutation(400)}
+    whole, cut = (Scorer(path, batch_size=n)(table) for n in (400, 150))
+    for name, mean in expected.items():
+        np.testing.assert_array_equal(whole[name], cut[name])
+        values = whole[name]
+        assert abs(values.mean() - mean) < 5 * values.std() / np.sqrt(values.size)
+
+
 def test_what_is_not_drawn_by_rows_is_refused():
-    with pm.Model(coords={"row": range(2), "group": range(3)}) as model:
+    with pm.Model(coords={"row": range(2), "group": range(3), "pair": range(2)}) as model:
         x = pm.Data("x", np.ones(2), dims="row")
         pm.Data("size", np.ones(3), dims="group")
         mu = pm.Normal("mu")
         pm.NormalMixture("mixed", [0.3, 0.7], pt.stack([mu * x, x], axis=-1), 1.0, dims="row")
+        pm.AR("series", pt.stack([mu, 0.1]), 1.0, init_dist=pm.DiracDelta.dist(x), steps=3)
+        pm.Multinomial("counts", 5, pt.stack([x, x], axis=-1) / 2, dims=("row", "pair"))
         pm.MvNormal("joint", mu * x, pt.eye(x.shape[0]), dims="row")
     fit = {"mu": np.zeros((1, 4))}
     options = {"row_id": "key", "verify": False}
-    for name, message in (("mixed", "computed for one draw after another"), ("joint", "together")):
+    refused = {
+        "counts": "a loop over one generator",
+        "mixed": "two of its axes",
+        "joint": "together",
+        "series": "one draw after another",
+    }
+    for name, message in refused.items():
         chosen = {"outputs": {name: "mean"}, "sample_vars": [name], "data": ["x"]}
         with pytest.raises(ArgumentError, match=message):
             export_predictor(model, fit, **chosen, **options)

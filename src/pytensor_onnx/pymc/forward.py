@@ -21,6 +21,7 @@ from pytensor.xtensor.vectorization import vectorize_graph
 
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.named_dims import tensor_of
+from pytensor_onnx.pymc.row_keys import inlined
 from pytensor_onnx.pymc.seeds import seeded
 
 _DRAW = "__draw__"
@@ -57,14 +58,14 @@ def forward(
     ArgumentError
         If draws are to be by rows, and a part has no form for a batch of draws.
     """
-    graphs = _Graphs(outputs, given)
+    graphs = _Graphs(outputs, given, inlines=by_rows is not None)
     batched = None if graphs.need_loop else _batched(graphs, list(given.values()), n_draws)
     if batched is not None and by_rows is not None:
         batched = by_rows(batched, n_draws)
     if batched is None and by_rows is not None:
         raise ArgumentError(
             "row_id: the model has a part that is computed for one draw after another, such as a "
-            "mixture or a time series: export without row_id, and score all rows in one call"
+            "time series: export without row_id, and score all rows in one call"
         )
     if batched is None:
         return _by_loop(outputs, given, n_draws, seed)
@@ -87,10 +88,15 @@ class _Graphs:
     """
 
     def __init__(
-        self, outputs: Sequence[Variable], given: Mapping[Variable, TensorVariable]
+        self,
+        outputs: Sequence[Variable],
+        given: Mapping[Variable, TensorVariable],
+        *,
+        inlines: bool = False,
     ) -> None:
         inputs = {v: v.type.clone(shape=draws.type.shape[1:])() for v, draws in given.items()}
         graphs = clone_replace(list(outputs), inputs, rebuild_strict=False)
+        graphs = inlined(graphs) if inlines else graphs
         fgraph = FunctionGraph(outputs=graphs, features=[ShapeFeature()], clone=False)
         infer_shape_db.default_query.rewrite(fgraph)
         self.given = list(inputs.values())

@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence, Set
 import numpy as np
 import pytensor.tensor as pt
 from pymc.pytensorf import resolve_shapes
+from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.basic import infer_static_shape
 from pytensor.tensor.random.op import RandomVariable
@@ -89,6 +91,24 @@ def sources_of_rows(graph: ModelGraph) -> tuple[str, set[Variable]]:
     return name or f"{next(iter(dims)).name}_0", sources
 
 
+def inlined(outputs: Sequence[Variable]) -> list[Variable]:
+    """Write out graphs that draw within an Op, such as mixtures."""
+    fgraph = FunctionGraph(outputs=list(outputs), clone=True, copy_inputs=False)
+    while nodes := [node for node in fgraph.toposort() if _draws_within(node)]:
+        for node in nodes:
+            graph = node.op.fgraph.unfreeze()
+            inner = dict(zip(graph.inputs, node.inputs, strict=True))
+            results = clone_replace(graph.outputs, inner, rebuild_strict=False)
+            fgraph.replace_all(list(zip(node.outputs, results, strict=True)), import_missing=True)
+    return list(fgraph.outputs)
+
+
+def _draws_within(node: Apply) -> bool:
+    return isinstance(node.op, OpFromGraph) and any(
+        isinstance(v.type, RandomType) for v in node.inputs
+    )
+
+
 def keyed_by_row(
     outputs: Sequence[Variable],
     sources: Set[Variable],
@@ -153,8 +173,11 @@ def _drawn(node: Apply, state: RowState, axes: Sequence[int]) -> Variable:
         raise _refused(node, "its rows are drawn together")
     try:
         drawn = draw(node, state)
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise _refused(node, str(error)) from error
+    except (AttributeError, TypeError) as error:
+        # Its definition takes the state of one generator apart.
+        raise _refused(node, "its sampler is a loop over one generator") from error
     if drawn is None:
         raise _refused(node, "it has no sampler")
     return drawn[1]
