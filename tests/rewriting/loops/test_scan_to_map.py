@@ -53,6 +53,17 @@ def test_accumulation(x, x0, step, length):
     assert loops(program) == []
 
 
+@pytest.mark.parametrize("length", [1, 3])
+def test_the_update_of_a_state_as_an_output(x, length):
+    def step(e, y):
+        return [e * y, e * y]
+
+    one = pt.constant(np.float64(1))
+    _, products = pytensor.scan(step, [x], [one, None], return_updates=False)
+    program = compare_onnx_and_py([x], products, [values(length)], opset_version=26)
+    assert loops(program) == []
+
+
 NARROW = {
     "float64 - uint8": lambda b, f, y: y - b,
     "float64 + uint8 + uint8": lambda b, f, y: pt.add(y, b, b),

@@ -188,7 +188,9 @@ class _Loop:
 
     def _is_used(self, state: _State) -> bool:
         """Return whether other outputs depend on the values of a state before each step."""
-        others = [x for x in self.outputs if x is not state.update]
+        own = next(i for i, x in enumerate(self.outputs) if x is state.update)
+        # An output may be the update of the state itself.
+        others = [x for i, x in enumerate(self.outputs) if i != own]
         return state.inner in ancestors(others)
 
     def _maps(self) -> dict[Variable, TensorVariable] | None:
