@@ -3,7 +3,6 @@
 import sys
 from pathlib import Path
 
-import dask
 import dask.dataframe as dd
 import pandas as pd
 from dask.distributed import Client, LocalCluster
@@ -31,6 +30,4 @@ def score(folder: Path, scorer: Scorer | None = None) -> None:
 
 
 if __name__ == "__main__":
-    # A lost worker's partitions are computed again by the others.
-    dask.config.set({"distributed.scheduler.allowed-failures": 3})
     score(Path(sys.argv[1]))
