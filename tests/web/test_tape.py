@@ -13,8 +13,17 @@ from pytensor_onnx import export_onnx, native, nn
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.kernels.regions import fuse
 from pytensor_onnx.web import tape_file
+from pytensor_onnx.web.packages import PLOTS, package_files
 from pytensor_onnx.web.site import build_site
 from pytensor_onnx.web.tape_file import MissingEngineError, UncoveredError, wasm_module, write_tape
+from tests.web.pages import (
+    await_results,
+    downloaded,
+    keep_screenshot,
+    needs_chromium,
+    opened_page,
+    results,
+)
 from tests.web.tapes import needs_tapes, run_in_node
 
 RNG = np.random.default_rng(0)
@@ -217,3 +226,43 @@ def test_an_installation_without_the_module_says_how_to_get_it(tmp_path, monkeyp
     (tmp_path / "build.py").write_text("def build_wasm(folder): return None")
     with pytest.raises(MissingEngineError, match="run pip install ziglang"):
         wasm_module()
+
+
+@pytest.mark.slow
+@needs_chromium
+def test_a_training_step_in_a_page(browser, tmp_path):
+    needs_tapes()
+    try:
+        package_files(PLOTS)
+    except PyTensorONNXError as error:
+        pytest.skip(str(error))
+    rate, w = pt.scalar("rate"), pytensor.shared(np.array([3.0, -1.0]), name="w")
+    loss = (w**2).sum()
+    options = {"precision": "float64", "state_path": tmp_path / "state.npz"}
+    updates = {w: w - rate * pt.grad(loss, w)}
+    path = saved(tmp_path, [rate], {"loss": loss}, updates=updates, **options)
+    page = {"inputs": {"rate": {"min": 0, "max": 1, "value": 0.25}}}
+    page["outputs"] = {"loss": {"kind": "trace"}}
+    options = {"page": page, "state": tmp_path / "state.npz", "engine": "tape"}
+    folder = build_site(path, tmp_path / "site", **options)
+    with opened_page(browser, folder) as (opened, said):
+        opened.get_by_text("loaded in").wait_for()
+        button = opened.get_by_role("button", name="Run", exact=True)
+        for _ in range(2):
+            button.click()
+            await_results(opened)
+        np.testing.assert_array_equal(results(opened)["loss"], [10, 2.5])
+        found = np.load(downloaded(opened, "Download state"))["w"]
+        np.testing.assert_array_equal(found, [0.75, -0.25])
+        opened.get_by_role("button", name="Reset", exact=True).click()
+        button.click()
+        await_results(opened)
+        np.testing.assert_array_equal(results(opened)["loss"], [10])
+        opened.get_by_role("button", name="Undo reset").click()
+        button.click()
+        await_results(opened)
+        np.testing.assert_array_equal(results(opened)["loss"], [10, 2.5, 0.625])
+        loaded = opened.locator("#timing").inner_text()
+        keep_screenshot(opened, "tape")
+        assert "WebAssembly, 1 thread" in loaded
+        assert not said

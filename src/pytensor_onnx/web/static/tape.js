@@ -259,8 +259,9 @@ async function bytesOf(source) {
   if (source instanceof ArrayBuffer) return new Uint8Array(source);
   if (ArrayBuffer.isView(source)) return new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
   if ("process" in globalThis && !String(source).startsWith("http")) {
-    const { readFile } = await import("node:fs/promises");
-    return new Uint8Array(await readFile(/** @type {any} */ (source)));
+    const module = "node:fs/promises";
+    const { readFile } = await import(module);
+    return new Uint8Array(await readFile(source));
   }
   const response = await fetch(source);
   if (!response.ok) throw new Error(`${source} cannot be loaded: ${response.status} ${response.statusText}`);

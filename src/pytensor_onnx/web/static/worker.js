@@ -95,7 +95,7 @@ async function startTape(model) {
   const [content, binary] = await files;
   const loaded = await tape.load(content, binary);
   const run = async (/** @type {Record<string, Tensor>} */ feeds) => {
-    const results = await loaded.run(feeds);
+    const results = await loaded.run(/** @type {any} */ (feeds));
     return mapped(results, ({ dtype, ...x }) => ({ type: dtype, ...x }));
   };
   return { run, bytes: content.byteLength, threads: 1, backend: "wasm" };
