@@ -20,7 +20,7 @@ Small models of all kinds, exported with `target="portable"` and `precision="flo
 runtimes, compared with the file for ONNX Runtime. `python -m tests.runtimes` writes this page; the
 dependency group `runtimes` has the runtimes. *Refused* files end with an error of the runtime,
 *wrong* ones with other numbers. tract and TVM are told the sizes of the arrays that they get;
-tinygrad runs on its device PYTHON. OpenVINO computes integers of 64 bits in 32, so that random
+tinygrad needs clang for most of them. OpenVINO computes integers of 64 bits in 32, so that random
 draws are other numbers there: `target="openvino"` refuses them at export.
 """
 

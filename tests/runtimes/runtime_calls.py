@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -67,8 +68,9 @@ def _cv2(file: str, feed: Arrays, names: list[str]) -> list[np.ndarray]:
 
 
 def _tinygrad(file: str, feed: Arrays, names: list[str]) -> list[np.ndarray]:
-    # Its other devices need a compiler of the system.
-    os.environ.setdefault("DEV", "PYTHON")
+    if shutil.which("clang") is None:
+        # Its other devices need a compiler of the system.
+        os.environ.setdefault("DEV", "PYTHON")
     from tinygrad import Tensor
     from tinygrad.nn.onnx import OnnxRunner
 

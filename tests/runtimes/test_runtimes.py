@@ -18,10 +18,10 @@ TEN = (
 )
 
 
-@pytest.mark.parametrize("runtime", ["openvino", "tract"])
+@pytest.mark.parametrize("runtime", ["openvino", "tract", "cv2"])
 def test_ten_models_are_right(runtime, tmp_path):
     if not find_spec(runtime):
-        pytest.skip(f"{runtime} is in the dependency group 'runtimes'")
+        pytest.skip(f"{NAMES[runtime]} is in the dependency group 'runtimes'")
     [answers] = run_all(TEN, [runtime], tmp_path).answers.values()
     known = _failures(runtime)
     assert {name for name, answer in answers.items() if answer} <= known
