@@ -11,6 +11,10 @@ import pyarrow.compute as pc
 
 from pytensor_onnx_scoring.columns import NULLS, Problem
 from pytensor_onnx_scoring.interface import OutputColumn
+from pytensor_onnx_scoring.problems import ScoringError
+
+_MOST_ELEMENTS = 2**31 - 1
+"""Elements of the lists of an array, whose offsets are int32."""
 
 
 def schema_of(columns: Sequence[OutputColumn]) -> pa.Schema:
@@ -82,6 +86,11 @@ def _column(values: np.ndarray, kind: pa.DataType) -> pa.Array:
     if values.ndim == 1:
         return pa.array(np.ascontiguousarray(values), type=kind)
     n, length = values.shape[:2]
+    if not _is_fixed(kind) and n * length > _MOST_ELEMENTS:
+        raise ScoringError(
+            f"a column of lists has {n * length:,} elements, and Arrow counts to "
+            f"{_MOST_ELEMENTS:,}: score fewer than {_MOST_ELEMENTS // length:,} rows in one call"
+        )
     elements = _column(values.reshape(n * length, *values.shape[2:]), kind.value_type)
     if _is_fixed(kind):
         return pa.FixedSizeListArray.from_arrays(elements, type=kind)

@@ -33,12 +33,10 @@ def converted(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     pytensor_onnx_scoring.columns.Problem: has integers with more digits than float32 has
     """
     given = values.dtype
+    if dtype.kind == "O":
+        return _strings(values)
     if given == dtype:
         return values
-    if dtype.kind == "O":
-        if given.kind in "UT":
-            return values.astype(object)
-        raise Problem(f"is of {given}, the file takes strings")
     if given.kind == "O":
         values, given = _typed(values)
     kinds = given.kind + dtype.kind
@@ -49,6 +47,19 @@ def converted(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if given.kind in "iu" and dtype.kind in "iuf":
         return _exact(values, dtype)
     raise Problem(f"is of {given}, the file takes {dtype}")
+
+
+def _strings(values: np.ndarray) -> np.ndarray:
+    """Return strings as Python objects; ONNX Runtime takes the text of any object for one."""
+    if values.dtype.kind in "UT":
+        return values.astype(object)
+    if values.dtype.kind != "O":
+        raise Problem(f"is of {values.dtype}, the file takes strings")
+    if any(value is None for value in values.flat):
+        raise Problem(NULLS)
+    if not all(isinstance(value, str) for value in values.flat):
+        raise Problem("has values that are no strings")
+    return values
 
 
 def _typed(values: np.ndarray) -> tuple[np.ndarray, np.dtype]:
@@ -75,11 +86,10 @@ def _rounded(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
 def _exact(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return integers as other integers or floats, if all are the same numbers."""
     if dtype.kind == "f":
-        floats = values.astype(dtype)
-        with np.errstate(invalid="ignore"):
-            is_same = (floats.astype(values.dtype) == values) & (
-                floats < np.iinfo(values.dtype).max
-            )
+        with np.errstate(invalid="ignore", over="ignore"):
+            floats = values.astype(dtype)
+            is_same = np.isfinite(floats) & (floats.astype(values.dtype) == values)
+            is_same &= floats < np.iinfo(values.dtype).max
         if not np.all(is_same):
             raise Problem(f"has integers with more digits than {dtype} has")
         return floats

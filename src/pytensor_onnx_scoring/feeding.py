@@ -56,8 +56,8 @@ class Feeder:
             if len(self._inputs) > 1:
                 named = ", ".join(x.name for x in self._inputs)
                 return [f"an array without names has no columns {named}: give a dict of columns"]
-            self._columns[self._inputs[0].name] = table.column("")
-            return []
+            self._columns[self._inputs[0].name] = column = table.column("")
+            return [] if column.ndim else ["the array has no axis of rows"]
         names = list(dict.fromkeys(name for x in self._inputs for name in x.features or (x.name,)))
         known = set(table.names)
         missing = [name for name in names if name not in known]

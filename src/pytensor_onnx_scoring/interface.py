@@ -110,8 +110,8 @@ def interface_of(session: InferenceSession, constants: Collection[str]) -> Inter
     given = session.get_inputs()
     first = {x.name: x.shape[0] for x in given if x.name not in constants and x.shape}
     rows = {dim for dim in first.values() if not isinstance(dim, int)}
-    if metadata.get(BATCH_AXIS) in rows:
-        rows = {metadata[BATCH_AXIS]}
+    if (named := metadata.get(BATCH_AXIS, "")) in rows:
+        rows = {named}
     inputs = [_tensor(x, 0 if first.get(x.name, 0) in rows else None, features) for x in given]
     outputs = [_tensor(x, _row_axis(x.shape, rows), features) for x in session.get_outputs()]
     return Interface(
@@ -167,13 +167,15 @@ def output_columns(
     Raises
     ------
     ScoringError
-        If a name is unknown.
+        If a name is unknown, or none is given.
     """
     of_outputs = {x.name: _columns(x) for x in outputs}
     every = [column for columns in of_outputs.values() for column in columns]
     if wanted is None:
         return tuple(every)
     by_name = {**{c.name: [c] for c in every}, **of_outputs}
+    if not wanted:
+        raise ScoringError(f"outputs={wanted}: choose of {similar('', by_name)}")
     raise_problems(
         [
             f"there is no output {name}: choose of {similar(name, by_name)}"

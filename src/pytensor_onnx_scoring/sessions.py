@@ -21,7 +21,7 @@ def session_of(
 ) -> InferenceSession:
     """Return the session of a file, opened once for each process and state of the file."""
     # A forked process must not use the threads of its parent.
-    key = (os.getpid(), _identity(model), threads, tuple(providers or ()))
+    key = (os.getpid(), _identity(model), threads, repr(list(providers or ())))
     with _lock:
         if key not in _sessions:
             _sessions[key] = _open(model, threads, providers)

@@ -1,0 +1,92 @@
+"""Files and tables of other makers: axes without names, rows that are alike, odd columns."""
+
+import numpy as np
+import pyarrow
+import pytensor.tensor as pt
+import pytest
+from onnx import TensorProto, helper
+
+from pytensor_onnx import export_onnx
+from pytensor_onnx_scoring import Scorer, ScoringError
+from pytensor_onnx_scoring.arrow import to_arrow
+
+
+def file_of(operator: str, dtype: int, shape: list, result: list) -> bytes:
+    """Return a file of one operator, without metadata."""
+    x = helper.make_tensor_value_info("x", dtype, shape)
+    y = helper.make_tensor_value_info("y", dtype, result)
+    graph = helper.make_graph([helper.make_node(operator, ["x"], ["y"])], "graph", [x], [y])
+    opset = helper.make_opsetid("", 21)
+    model = helper.make_model(graph, opset_imports=[opset], ir_version=10)
+    return model.SerializeToString()
+
+
+@pytest.fixture(scope="module")
+def centred(tmp_path_factory):
+    x = pt.vector("x")
+    path = tmp_path_factory.mktemp("models") / "centred.onnx"
+    export_onnx([x], {"centred": x - x.mean()}, path, dynamic_axes={"x": {0: "row"}})
+    return path
+
+
+def test_an_axis_without_a_name_has_the_rows():
+    scorer = Scorer(file_of("Neg", TensorProto.FLOAT, [None, 2], [None, 2]))
+    np.testing.assert_array_equal(scorer({"x": [[1, 2], [3, 4]]})["y"], [[-1, -2], [-3, -4]])
+
+
+def test_rows_that_are_alike_do_not_hide_a_dependence(centred):
+    for table in ([0.0] * 4 + [1.0, 2.0, 3.0, 4.0], [0.0] * 9 + [5.0]):
+        with pytest.raises(ScoringError, match="depends on the other rows"):
+            Scorer(centred)({"x": table})
+
+
+@pytest.mark.parametrize("number", [0.0, np.nan])
+def test_rows_that_tell_nothing_leave_the_comparison_to_later_ones(centred, number):
+    scorer = Scorer(centred)
+    scorer({"x": [number] * 4})
+    with pytest.raises(ScoringError, match="depends on the other rows"):
+        scorer({"x": [1.0, 2.0]})
+
+
+def test_results_of_pairs_of_rows_are_refused(tmp_path):
+    x = pt.matrix("x", shape=(None, 2))
+    axes = {"x": {0: "row"}}
+    export_onnx([x], {"products": x @ x.T}, tmp_path / "pairs.onnx", dynamic_axes=axes)
+    with pytest.raises(ScoringError, match="output products of a row depends on the other rows"):
+        Scorer(tmp_path / "pairs.onnx")({"x": np.eye(5, 2)})
+
+
+def test_an_array_without_axes_is_refused(centred):
+    with pytest.raises(ScoringError, match="the array has no axis of rows"):
+        Scorer(centred)(np.array(3.0))
+
+
+def test_no_outputs_are_refused(centred):
+    with pytest.raises(ScoringError, match=r"outputs=\[\]: choose of centred"):
+        Scorer(centred, outputs=[])
+
+
+def test_providers_may_have_options(centred):
+    assert Scorer(centred, providers=[("CPUExecutionProvider", {})])({"x": [1.0]})
+
+
+def test_strings_are_strings():
+    scorer = Scorer(file_of("Identity", TensorProto.STRING, ["row"], ["row"]))
+    assert scorer({"x": ["a", "b"]})["y"].tolist() == ["a", "b"]
+    wrong = {"nulls": ["a", None], "no strings": np.array(["a", 1], object), "int64": [1, 2]}
+    for message, values in wrong.items():
+        with pytest.raises(ScoringError, match=f"column x .*{message}"):
+            scorer({"x": values})
+
+
+def test_integers_beyond_half_precision_are_refused():
+    scorer = Scorer(file_of("Neg", TensorProto.FLOAT16, ["row"], ["row"]))
+    with pytest.raises(ScoringError, match="more digits than float16"):
+        scorer({"x": np.array([-(2**63), 1])})
+
+
+def test_lists_with_more_elements_than_arrow_counts_are_refused():
+    schema = pyarrow.schema([("y", pyarrow.list_(pyarrow.int8()))])
+    results = {"y": np.broadcast_to(np.int8(0), (2**21, 2**10))}
+    with pytest.raises(ScoringError, match="score fewer than 2,097,151 rows"):
+        to_arrow(pyarrow.Table, schema, results)
