@@ -38,6 +38,7 @@ WRONG = {
     "rank": ({"shift": ["a", "b"]}, r"gives shift 2 columns: its shape is \[2\]"),
     "text": ({"x": "ab"}, "give a list of names"),
     "twice": ({"x": ["a", "a"]}, "the column 'a' twice"),
+    "shared": ({"shifted": ["a", "sum"]}, "outputs shifted and sum the column 'sum'"),
 }
 
 

@@ -10,15 +10,7 @@ import onnx_ir as ir
 
 from pytensor_onnx.errors import ArgumentError, choose_of
 from pytensor_onnx.graph.dims import dims_of
-
-BATCH_AXIS = "batch_axis"
-"""Entry of the metadata: the name of the dimension of the rows."""
-
-FEATURE_NAMES = "feature_names"
-"""Entry of the metadata: JSON of the names of columns, by inputs and outputs."""
-
-ROW_BYTES = "row_bytes"
-"""Entry of the metadata: bytes of one row in the largest array of a run."""
+from pytensor_onnx_scoring.interface import BATCH_AXIS, FEATURE_NAMES, ROW_BYTES
 
 FeatureNames = Mapping[str, Sequence[str]]
 
@@ -53,7 +45,7 @@ def describe_rows(model: ir.Model, features: FeatureNames | None) -> None:
     Raises
     ------
     ArgumentError
-        If the number of names is not the size of the last of two axes.
+        If the number of names is not the size of the last of two axes, or outputs share a name.
     """
     given = {}
     for value in [*model.graph.inputs, *model.graph.outputs]:
@@ -61,6 +53,7 @@ def describe_rows(model: ir.Model, features: FeatureNames | None) -> None:
         if name in (features or {}):
             given[name] = list((features or {})[name])
             _check_size(value, given[name])
+    _check_results([str(value.name) for value in model.graph.outputs], given)
     rows = _batch_axis(model)
     metadata = {
         BATCH_AXIS: rows,
@@ -95,6 +88,18 @@ def _check_size(value: ir.Value, columns: Sequence[str]) -> None:
             f"feature_names gives {value.name} {len(columns)} columns: its shape is "
             f"[{', '.join(map(str, dims))}], and the last of two axes has the columns"
         )
+
+
+def _check_results(outputs: Sequence[str], given: FeatureNames) -> None:
+    """Raise if two outputs have a column of one name, of which a table would have the last."""
+    of_column: dict[str, str] = {}
+    for output in outputs:
+        for column in given.get(output, [output]):
+            other = of_column.setdefault(column, output)
+            if other != output:
+                raise ArgumentError(
+                    f"feature_names gives outputs {other} and {output} the column {column!r}"
+                )
 
 
 def _batch_axis(model: ir.Model) -> str | None:
