@@ -65,13 +65,16 @@ def kserve_manifest(name: str) -> str:
     metadata:
       name: area-1
     ...
+    >>> kserve_manifest("2024_prices").splitlines()[3]
+    '  name: model-2024-prices'
     """
     return "\n".join(_manifest(name)) + "\n"
 
 
 def _manifest(name: str) -> Iterable[str]:
-    # Names in Kubernetes are those of hosts.
+    # Names of services begin with a letter, and have at most 63 characters.
     host = name.lower().replace("_", "-").strip("-")
+    host = (host if host[:1].isalpha() else f"model-{host}")[:63].rstrip("-")
     return (
         "apiVersion: serving.kserve.io/v1beta1",
         "kind: InferenceService",
