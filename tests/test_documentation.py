@@ -17,7 +17,7 @@ PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/
 SOURCES = [ROOT / "src/pytensor_onnx" / name for name in ("cli/demo.py", "web/description.py")]
 EXTRAS = ("ml", "nutpie", "pymc", "scale", "web")
 KNOWN = {
-    *("uv", "uv && uv run", "numpy onnxruntime"),
+    *("uv", "uv && uv run", "numpy onnxruntime", "ziglang"),
     *("pytensor-onnx", *(f"'pytensor-onnx[{extra}]'" for extra in EXTRAS)),
     *(".", *(f"'.[{extra}]'" for extra in EXTRAS)),
 }
