@@ -4,10 +4,12 @@ import json
 import subprocess
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from scipy import special
 
 from pytensor_onnx import export_onnx, native, nn
 from pytensor_onnx.errors import PyTensorONNXError
@@ -85,6 +87,22 @@ def test_a_network_for_batches_of_several_sizes(tmp_path):
     path = saved(tmp_path, [x], {"y": y, "best": y.max(axis=1)})
     calls = [RNG.normal(size=(n, 40)).astype("float32") for n in (1, 7, 300, 0)]
     assert_as_native(path, *({"x": x} for x in calls))
+
+
+@pytest.mark.usefixtures("node")
+def test_activations_that_are_operators_of_onnx(tmp_path):
+    x = pt.vector("x", dtype="float32")
+    outputs = {"sigmoid": nn.sigmoid(x), "softplus": pt.softplus(x), "erf": pt.erf(x)}
+    path = saved(tmp_path, [x], outputs)
+    operators = {node.op_type for node in onnx.load(path).graph.node}
+    assert operators == {"Sigmoid", "Softplus", "Erf"}
+    values = np.linspace(-30, 30, 600, dtype="float32")
+    assert_as_native(path, {"x": values})
+    [found] = run_in_node(path, tmp_path, {"x": values})
+    exact = values.astype("float64")
+    np.testing.assert_allclose(found["sigmoid"], special.expit(exact), rtol=3e-7)
+    np.testing.assert_allclose(found["softplus"], np.logaddexp(0, exact), rtol=3e-7)
+    np.testing.assert_allclose(found["erf"], special.erf(exact), rtol=3e-7)
 
 
 @pytest.mark.usefixtures("node")

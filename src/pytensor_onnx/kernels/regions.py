@@ -18,6 +18,9 @@ from pytensor_onnx.kernels.limits import has_many_axes, is_large, is_slow_functi
 from pytensor_onnx.kernels.tape import Knowledge, Tape
 
 DOMAIN = native.REGION_DOMAIN
+AS_FUNCTIONS = ("Erf", "Sigmoid", "Softplus")
+"""Operators of ONNX for which the library has kernels of functions."""
+FLOATS = {onnx.TensorProto.DOUBLE: "float64", onnx.TensorProto.FLOAT: "float32"}
 INTEGERS = (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
 MOST_BYTES = 2**25
 """Size of the largest model that is searched for regions."""
@@ -118,6 +121,8 @@ def fuse(source: bytes, *, every_size: bool = False) -> Fusion:
     weights = _take_weights(model)
     model = _inlined(model)
     model = onnx.shape_inference.infer_shapes(model)
+    if every_size:
+        _name_functions(model.graph, None)
     pass_ = _Pass(every_size, _integers(model.graph) if every_size else ())
     pass_.run(model.graph, None)
     if not pass_.regions:
@@ -128,6 +133,17 @@ def fuse(source: bytes, *, every_size: bool = False) -> Fusion:
             constant.raw_data = weights[constant.name]
     given = tuple(sorted(pass_.knowledge.given))
     return Fusion(model.SerializeToString(), tuple(pass_.regions), tuple(pass_.stayed), given)
+
+
+def _name_functions(graph: onnx.GraphProto, outer: Scope | None) -> None:
+    """Make operators of ONNX functions with kernels, which sessions leave to the runtime."""
+    scope = Scope(graph, outer)
+    for node in graph.node:
+        dtype = FLOATS.get(scope.dtype(node.input[0])) if node.input else None
+        if dtype and node.domain in ("", "ai.onnx") and node.op_type in AS_FUNCTIONS:
+            node.op_type, node.domain = f"{node.op_type}_{dtype}", STANDARD_DOMAIN
+        for body in bodies(node):
+            _name_functions(body, scope)
 
 
 def _integers(graph: onnx.GraphProto) -> list[str]:
