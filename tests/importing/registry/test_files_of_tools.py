@@ -112,7 +112,7 @@ def test_the_gradient_of_a_file_of_pytorch_equals_differences(name):
 
 @pytest.mark.slow
 def test_a_detector_comes_back(monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "examples" / "yolo11n"))
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "examples" / "yolo11n"))
     from export import export
 
     program = export(None, size=(64, 64), verify=False)
