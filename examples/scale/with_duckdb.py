@@ -18,7 +18,7 @@ def score(folder: Path) -> None:
         return scorer(pa.table(list(columns), names))["y"]
 
     result = folder / "scores" / "duckdb"
-    result.mkdir(parents=True)
+    result.mkdir(parents=True, exist_ok=True)
     with duckdb.connect() as database:
         database.create_function("y", y, None, "DOUBLE", type="arrow")
         scored = f"SELECT id, y({', '.join(names)}) AS y FROM '{folder}/rows/*.parquet'"

@@ -16,7 +16,7 @@ def score(folder: Path) -> None:
         return scorer(rows).with_columns(rows["id"])
 
     result = folder / "scores" / "polars"
-    result.mkdir(parents=True)
+    result.mkdir(parents=True, exist_ok=True)
     frame = pl.scan_parquet(folder / "rows" / "*.parquet").map_batches(
         scored, schema={"y": pl.Float64, "id": pl.Int64}, streamable=True
     )

@@ -21,7 +21,7 @@ def score(folder: Path) -> None:
         fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=False),
     )
     result = folder / "scores" / "pyarrow"
-    result.mkdir(parents=True)
+    result.mkdir(parents=True, exist_ok=True)
     schema = scorer.schema.append(pa.field("id", pa.int64()))
     with pq.ParquetWriter(result / "scores.parquet", schema) as writer:
         for batch in rows.to_batches():
