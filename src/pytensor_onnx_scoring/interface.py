@@ -106,7 +106,7 @@ def interface_of(session: InferenceSession, constants: Collection[str]) -> Inter
         If a tensor has a type that no column has.
     """
     metadata = session.get_modelmeta().custom_metadata_map
-    features = json.loads(metadata.get(FEATURE_NAMES, "{}"))
+    features = _features(metadata.get(FEATURE_NAMES, "{}"))
     given = session.get_inputs()
     first = {x.name: x.shape[0] for x in given if x.name not in constants and x.shape}
     rows = {dim for dim in first.values() if not isinstance(dim, int)}
@@ -118,8 +118,18 @@ def interface_of(session: InferenceSession, constants: Collection[str]) -> Inter
         tuple(x for x in inputs if x.axis is not None),
         tuple(x for x in inputs if x.axis is None),
         tuple(x for x in outputs if x.axis is not None),
-        int(metadata.get(ROW_BYTES, 0)),
+        int(metadata[ROW_BYTES]) if metadata.get(ROW_BYTES, "").isdecimal() else 0,
     )
+
+
+def _features(text: str) -> Mapping[str, Sequence[str]]:
+    """Return the names of columns, none if another tool wrote the entry."""
+    try:
+        features = json.loads(text)
+    except ValueError:
+        return {}
+    are_lists = isinstance(features, dict) and all(isinstance(v, list) for v in features.values())
+    return features if are_lists else {}
 
 
 def _tensor(value: Any, axis: int | None, features: Mapping[str, Sequence[str]]) -> Tensor:

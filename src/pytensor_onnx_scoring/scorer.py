@@ -82,7 +82,12 @@ class Scorer:
         providers: Sequence[str] | None = None,
         constants: Mapping[str, Any] | None = None,
     ) -> None:
-        self._model = bytes(model) if isinstance(model, bytes | bytearray) else os.fspath(model)
+        # A worker may have another folder than the process that made the scorer.
+        self._model: str | bytes
+        if isinstance(model, bytes | bytearray):
+            self._model = bytes(model)
+        else:
+            self._model = os.path.abspath(model)
         self._outputs = [outputs] if isinstance(outputs, str) else outputs
         self._batch_size = batch_size
         self._threads = threads

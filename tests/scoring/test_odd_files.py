@@ -1,5 +1,7 @@
 """Files and tables of other makers: axes without names, rows that are alike, odd columns."""
 
+import pickle
+
 import numpy as np
 import pyarrow
 import pytensor.tensor as pt
@@ -11,13 +13,14 @@ from pytensor_onnx_scoring import Scorer, ScoringError
 from pytensor_onnx_scoring.arrow import to_arrow
 
 
-def file_of(operator: str, dtype: int, shape: list, result: list) -> bytes:
-    """Return a file of one operator, without metadata."""
+def file_of(operator: str, dtype: int, shape: list, result: list, **metadata: str) -> bytes:
+    """Return a file of one operator."""
     x = helper.make_tensor_value_info("x", dtype, shape)
     y = helper.make_tensor_value_info("y", dtype, result)
     graph = helper.make_graph([helper.make_node(operator, ["x"], ["y"])], "graph", [x], [y])
     opset = helper.make_opsetid("", 21)
     model = helper.make_model(graph, opset_imports=[opset], ir_version=10)
+    helper.set_model_props(model, metadata)
     return model.SerializeToString()
 
 
@@ -32,6 +35,20 @@ def centred(tmp_path_factory):
 def test_an_axis_without_a_name_has_the_rows():
     scorer = Scorer(file_of("Neg", TensorProto.FLOAT, [None, 2], [None, 2]))
     np.testing.assert_array_equal(scorer({"x": [[1, 2], [3, 4]]})["y"], [[-1, -2], [-3, -4]])
+
+
+@pytest.mark.parametrize("text", ["a,b", '["a", "b"]', '{"x": "a,b"}'])
+def test_metadata_of_other_tools_are_left_alone(text):
+    metadata = {"feature_names": text, "row_bytes": "few", "batch_axis": "batch"}
+    scorer = Scorer(file_of("Neg", TensorProto.FLOAT, ["row", 2], ["row", 2], **metadata))
+    np.testing.assert_array_equal(scorer({"x": [[1, 2]]})["y"], [[-1, -2]])
+
+
+def test_a_worker_in_another_folder_finds_the_file(centred, monkeypatch):
+    monkeypatch.chdir(centred.parent)
+    text = pickle.dumps(Scorer(centred.name))
+    monkeypatch.chdir(centred.parent.parent)
+    assert pickle.loads(text)({"x": [1.0]})["centred"].tolist() == [0.0]
 
 
 def test_rows_that_are_alike_do_not_hide_a_dependence(centred):
