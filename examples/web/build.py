@@ -71,7 +71,9 @@ def build(folder: str | Path, demos: Sequence[str] = DEMOS) -> Path:
             entry = ENTRY.format(name=name, title=title, text=text, picture=picture.name)
             entries.append(entry)
         style = f"{demos[0]}/style.css"
-        (site / "index.html").write_text(PAGE.format(style=style, entries="\n".join(entries)))
+        (site / "index.html").write_text(
+            PAGE.format(style=style, entries="\n".join(entries)), encoding="utf-8"
+        )
         if target.exists():
             target.rmdir()
         os.replace(site, target)

@@ -42,6 +42,12 @@ def test_a_site_is_complete_and_links_nothing_outside(model, tmp_path, without_n
     assert "<b>" not in html
 
 
+def test_pages_are_utf_8_wherever_they_are_made(model, tmp_path, without_npm, monkeypatch):
+    monkeypatch.setattr("io.text_encoding", lambda encoding, level=2: encoding or "cp1252")
+    folder = build_site(model, tmp_path / "site")
+    assert "…" in (folder / "index.html").read_bytes().decode("utf-8")
+
+
 def test_the_runtime_may_be_linked(model, tmp_path, without_npm):
     folder = build_site(model, tmp_path / "site", runtime="cdn")
     assert not (folder / "runtime").exists()

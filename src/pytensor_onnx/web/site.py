@@ -101,7 +101,8 @@ def build_site(
             _copy(file, site / "plots")
         text = (site / "index.html").read_text(encoding="utf-8")
         host = "https://cdn.jsdelivr.net" if runtime == "cdn" else ""
-        (site / "index.html").write_text(text.replace(" CDN", f" {host}" if host else ""))
+        text = text.replace(" CDN", f" {host}" if host else "")
+        (site / "index.html").write_text(text, encoding="utf-8")
         if state is not None:
             described["state"] |= _write_state(state, site / "state", described["state"]["pairs"])
         (site / "page.json").write_text(json.dumps(described, indent=1, allow_nan=False))
