@@ -185,7 +185,7 @@ def test_a_seed_is_stored_or_an_input(drawn):
     wanted = {"outputs": {"y": "mean"}, "sample_vars": ["new"], "verify": False}
     by_seed = export_predictor(*drawn, **wanted)
     assert [x.name for x in by_seed.inputs] == ["x", "seed"]
-    stored = export_predictor(*drawn, **wanted, seed=7)
+    stored = export_predictor(*drawn, **wanted, seed=np.int64(7))
     np.testing.assert_array_equal(stored([1.0, 2.0])[0], by_seed([1.0, 2.0], seed=7)[0])
     keyed = export_predictor(*drawn, **wanted, row_id="key")
     assert [list(x.shape)[-1:] for x in keyed.inputs][-1] == [1]

@@ -31,7 +31,7 @@ class Keys:
     """The seed of all draws, and the keys of rows."""
 
     def __init__(self, graph: ModelGraph, seed: int | None, row_id: str | None) -> None:
-        if seed is not None and not (isinstance(seed, int) and 0 <= seed < 2**63):
+        if seed is not None and not (isinstance(seed, int | np.integer) and 0 <= seed < 2**63):
             raise ArgumentError(f"seed={seed!r}: a seed is an integer from 0 to 2**63 - 1")
         self._graph, self._stored = graph, seed is not None
         shape = () if row_id is None else (1,)
