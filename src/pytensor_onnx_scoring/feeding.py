@@ -39,7 +39,9 @@ class Feeder:
             for name, n in lengths.items()
             if n != self.rows
         ]
-        raise_problems(problems and [*problems, *self._wrong_dtypes()], "the table")
+        raise_problems(
+            problems and [*problems, *self._wrong_dtypes()], "the table does not fit the file"
+        )
 
     def _wrong_dtypes(self) -> Iterator[str]:
         """Yield the columns that do not convert, to tell them with those that are missing."""
@@ -98,7 +100,7 @@ class Feeder:
                 found[tensor.name] = np.ascontiguousarray(values)
             except Problem as problem:
                 problems.append(f"column {tensor.name} {problem}")
-        raise_problems(problems, "the table")
+        raise_problems(problems, "the table does not fit the file")
         return found
 
     def _gathered(self, tensor: Tensor, start: int, stop: int, problems: list[str]) -> np.ndarray:

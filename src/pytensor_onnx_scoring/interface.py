@@ -103,7 +103,7 @@ def interface_of(session: InferenceSession, constants: Collection[str]) -> Inter
     Raises
     ------
     ScoringError
-        If a tensor has a type that no column has.
+        If an input has a type that no column has; outputs of such types are left out.
     """
     metadata = session.get_modelmeta().custom_metadata_map
     features = _features(metadata.get(FEATURE_NAMES, "{}"))
@@ -113,7 +113,9 @@ def interface_of(session: InferenceSession, constants: Collection[str]) -> Inter
     if (named := metadata.get(BATCH_AXIS, "")) in rows:
         rows = {named}
     inputs = [_tensor(x, 0 if first.get(x.name, 0) in rows else None, features) for x in given]
-    outputs = [_tensor(x, _row_axis(x.shape, rows), features) for x in session.get_outputs()]
+    # Maps and sequences, such as the probabilities of scikit-learn's classifiers, are no columns.
+    tensors = [x for x in session.get_outputs() if _kind(x) in _DTYPES]
+    outputs = [_tensor(x, _row_axis(x.shape, rows), features) for x in tensors]
     return Interface(
         tuple(x for x in inputs if x.axis is not None),
         tuple(x for x in inputs if x.axis is None),
@@ -132,8 +134,12 @@ def _features(text: str) -> Mapping[str, Sequence[str]]:
     return features if are_lists else {}
 
 
+def _kind(value: Any) -> str:
+    return str(value.type).removeprefix("tensor(").removesuffix(")")
+
+
 def _tensor(value: Any, axis: int | None, features: Mapping[str, Sequence[str]]) -> Tensor:
-    kind = str(value.type).removeprefix("tensor(").removesuffix(")")
+    kind = _kind(value)
     if kind not in _DTYPES:
         raise ScoringError(f"{value.name} is of type {value.type}, which no column of a table has")
     names = tuple(features.get(value.name, ()))
@@ -192,7 +198,7 @@ def output_columns(
             for name in wanted
             if name not in by_name
         ],
-        "outputs",
+        "outputs are not those of the file",
     )
     return tuple(dict.fromkeys(column for name in wanted for column in by_name[name]))
 

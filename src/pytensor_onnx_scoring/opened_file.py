@@ -157,7 +157,7 @@ def outputs_of_rows(interface: Interface) -> Sequence[Tensor]:
         )
     if not interface.outputs:
         problems.append("no output has an axis of rows")
-    raise_problems(problems, "a table")
+    raise_problems(problems, "the file takes no table")
     return interface.outputs
 
 
@@ -178,7 +178,7 @@ def read_constants(interface: Interface, given: Mapping[str, Any]) -> dict[str, 
             problems.append(f"the constant {tensor.name} {problem}")
     known = {x.name for x in interface.others}
     problems += [f"there is no input {name} without rows" for name in given if name not in known]
-    raise_problems(problems, "constants")
+    raise_problems(problems, "constants do not fit the file")
     return found
 
 

@@ -8,21 +8,22 @@ class ScoringError(ValueError):
     """Raised if a table does not fit a file, or a file cannot score tables."""
 
 
-def raise_problems(problems: Sequence[str], subject: str) -> None:
+def raise_problems(problems: Sequence[str], summary: str) -> None:
     """Raise one error of all problems, if there are any.
 
     Examples
     --------
-    >>> raise_problems(["column a is missing", "column b has nulls"], "the table")
+    >>> problems = ["column a is missing", "column b has nulls"]
+    >>> raise_problems(problems, "the table does not fit the file")
     Traceback (most recent call last):
     pytensor_onnx_scoring.problems.ScoringError: the table does not fit the file:
     - column a is missing
     - column b has nulls
-    >>> raise_problems([], "the table")
+    >>> raise_problems([], "the table does not fit the file")
     """
     if problems:
         listing = "\n".join(f"- {problem}" for problem in dict.fromkeys(problems))
-        raise ScoringError(f"{subject} does not fit the file:\n{listing}")
+        raise ScoringError(f"{summary}:\n{listing}")
 
 
 def similar(name: str, known: Collection[str]) -> str:

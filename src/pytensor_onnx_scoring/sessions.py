@@ -9,40 +9,57 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from pytensor_onnx_scoring.problems import ScoringError
+
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
-_sessions: dict[tuple[Any, ...], InferenceSession] = {}
+_sessions: dict[tuple[Any, ...], tuple[Any, InferenceSession]] = {}
+"""For each file and options the state of the file when it was opened, and the session."""
+
 _lock = Lock()
 
 
 def session_of(
     model: str | bytes, threads: int, providers: Sequence[str] | None
 ) -> InferenceSession:
-    """Return the session of a file, opened once for each process and state of the file."""
+    """Return the session of a file, opened once for each process and state of the file.
+
+    Raises
+    ------
+    ScoringError
+        If a provider is not there; the runtime would take the CPU in its place.
+    """
+    name, state = _identity(model)
     # A forked process must not use the threads of its parent.
-    key = (os.getpid(), _identity(model), threads, repr(list(providers or ())))
+    key = (os.getpid(), name, threads, repr(list(providers or ())))
     with _lock:
-        if key not in _sessions:
-            _sessions[key] = _open(model, threads, providers)
-        return _sessions[key]
+        if key not in _sessions or _sessions[key][0] != state:
+            _sessions[key] = state, _open(model, threads, providers)
+        return _sessions[key][1]
 
 
-def _identity(model: str | bytes) -> tuple[Any, ...]:
+def _identity(model: str | bytes) -> tuple[Any, Any]:
+    """Return the name of a file, and what changes with its contents."""
     if isinstance(model, bytes):
-        return (hashlib.sha256(model).digest(),)
+        return hashlib.sha256(model).digest(), None
     found = Path(model).stat()
-    return str(Path(model).resolve()), found.st_mtime_ns, found.st_size
+    return str(Path(model).resolve()), (found.st_mtime_ns, found.st_size)
 
 
 def _open(model: str | bytes, threads: int, providers: Sequence[str] | None) -> InferenceSession:
     import onnxruntime
 
+    wanted = list(providers or ["CPUExecutionProvider"])
+    names = [provider if isinstance(provider, str) else provider[0] for provider in wanted]
+    known = onnxruntime.get_available_providers()
+    if missing := [name for name in names if name not in known]:
+        raise ScoringError(
+            f"ONNX Runtime has no {', '.join(missing)} here: choose of {', '.join(known)}"
+        )
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 4
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return onnxruntime.InferenceSession(
-        model, options, providers=list(providers or ["CPUExecutionProvider"])
-    )
+    return onnxruntime.InferenceSession(model, options, providers=wanted)

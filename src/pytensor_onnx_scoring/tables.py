@@ -14,6 +14,7 @@ from pytensor_onnx_scoring.columns import NULLS, Problem
 from pytensor_onnx_scoring.interface import OutputColumn
 from pytensor_onnx_scoring.problems import ScoringError
 
+TWICE = "stands twice in the table"
 _FLOATS = ("float32", "float64")
 
 Results = Mapping[str, np.ndarray]
@@ -79,7 +80,7 @@ def table_of(table: Any, columns: Sequence[OutputColumn]) -> Table:
         from pytensor_onnx_scoring.arrow import array_of, schema_of, to_arrow
 
         write = partial(to_arrow, type(table), schema_of(columns))
-        return Table(table.schema.names, lambda name: array_of(table[name]), write)
+        return Table(table.schema.names, lambda name: array_of(_single(table, name)), write)
     raise ScoringError(
         f"{type(table).__module__}.{type(table).__qualname__} is no table: give a dict of columns, "
         "an array, or a DataFrame, Table or RecordBatch of pandas, Polars or pyarrow"
@@ -93,6 +94,12 @@ def _classes(library: str, *names: str) -> tuple[Any, ...]:
     """
     module = sys.modules.get(library)
     return tuple(getattr(module, name) for name in names if hasattr(module, name))
+
+
+def _single(table: Any, name: str) -> Any:
+    if len(table.schema.get_all_field_indices(name)) > 1:
+        raise Problem(TWICE)
+    return table[name]
 
 
 def _array(values: Any) -> np.ndarray:
@@ -130,7 +137,7 @@ def _structured(results: Results) -> np.ndarray:
 def _of_pandas(frame: Any, name: str) -> np.ndarray:
     series = frame[name]
     if series.ndim != 1:
-        raise Problem("stands twice in the table")
+        raise Problem(TWICE)
     if isinstance(series.dtype, np.dtype) and series.dtype != object:
         return series.to_numpy()
     if series.isna().any():

@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from pytensor_onnx import export_onnx
-from pytensor_onnx_scoring import Scorer, ScoringError
+from pytensor_onnx_scoring import Scorer, ScoringError, sessions
 from pytensor_onnx_scoring.arrow import to_arrow
 
 
@@ -107,3 +107,39 @@ def test_lists_with_more_elements_than_arrow_counts_are_refused():
     results = {"y": np.broadcast_to(np.int8(0), (2**21, 2**10))}
     with pytest.raises(ScoringError, match="score fewer than 2,097,151 rows"):
         to_arrow(pyarrow.Table, schema, results)
+
+
+def test_outputs_that_are_no_columns_are_left_out():
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["row"])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["row"])
+    s = helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None)
+    nodes = [
+        helper.make_node("Neg", ["x"], ["y"]),
+        helper.make_node("SequenceConstruct", ["x"], ["s"]),
+    ]
+    graph = helper.make_graph(nodes, "graph", [x], [y, s])
+    opsets = [helper.make_opsetid("", 21)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
+    assert list(Scorer(model)({"x": [1.0]})) == ["y"]
+    with pytest.raises(ScoringError, match="there is no output s"):
+        Scorer(model, outputs=["s"])
+
+
+def test_a_provider_that_is_not_there_is_refused(centred):
+    with pytest.raises(ScoringError, match=r"has no NoneExecutionProvider here: .*CPUExecution"):
+        Scorer(centred, providers=["NoneExecutionProvider"])
+
+
+def test_a_column_that_stands_twice_is_named(centred):
+    table = pyarrow.table([[1.0], [2.0]], names=["x", "x"])
+    with pytest.raises(ScoringError, match="column x stands twice in the table"):
+        Scorer(centred)(table)
+
+
+def test_a_file_that_is_written_anew_replaces_its_session(tmp_path):
+    path = tmp_path / "model.onnx"
+    before = len(sessions._sessions)
+    for operator, expected in (("Neg", -1.0), ("Identity", 1.0), ("Reciprocal", 1.0)):
+        path.write_bytes(file_of(operator, TensorProto.FLOAT, ["row"], ["row"]))
+        assert Scorer(path)({"x": [1.0]})["y"].tolist() == [expected]
+    assert len(sessions._sessions) == before + 1

@@ -63,6 +63,15 @@ def test_triton_does_not_batch_rows_that_depend_on_each_other(tmp_path):
     assert "max_batch_size: 0" in (tmp_path / "models/centered/config.pbtxt").read_text()
 
 
+@pytest.mark.parametrize("server", ["mlserver", "bentoml", "mlflow"])
+def test_rows_that_depend_on_each_other_are_no_table_of_a_server(tmp_path, server):
+    x = pt.vector("x")
+    path = tmp_path / "sums.onnx"
+    export_onnx([x], {"y": pt.cumsum(x)}, path, dynamic_axes={"x": {0: "row"}})
+    with pytest.raises(PyTensorONNXError, match="depends on the other rows of a batch"):
+        write_serving_folder(path, server, tmp_path / "served")
+
+
 def test_kserve_has_a_manifest_and_the_metadata(rows, tmp_path):
     write_serving_folder(rows, "kserve", tmp_path / "kserve")
     manifest = yaml.safe_load((tmp_path / "kserve" / "inference_service.yaml").read_text())

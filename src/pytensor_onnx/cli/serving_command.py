@@ -1,6 +1,7 @@
 """The command ``serve-config``: the folder of a model that a server loads."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -47,7 +48,7 @@ def serve_config(
     folder = output or Path(server)
     with working("writing"):
         written = write_serving_folder(model, server, folder, dict(map(_pair, constant or ())))
-    following = _NEXT[server].format(folder=folder)
+    following = _NEXT[server].format(folder=shlex.quote(str(folder)))
     if as_json:
         print_json({"files": list(map(str, written)), "next": following})
         return

@@ -169,10 +169,22 @@ def _are_independent(request: Request) -> bool:
 
 
 def _scorer(request: Request) -> Scorer:
+    """Return the scorer of a model, which has scored an example.
+
+    Raises
+    ------
+    PyTensorONNXError
+        If the file takes no table, or the rows of the example depend on each other.
+    """
     try:
-        return Scorer(request.path, constants=request.constants)
+        scorer = Scorer(request.path, constants=request.constants)
+        scorer(example_columns(request.path, scorer))
+        return scorer
     except ScoringError as error:
-        raise PyTensorONNXError(f"{request.path} cannot be served as a table: {error}") from error
+        way = "; in a shell by --constant NAME=VALUE" if "constants=" in str(error) else ""
+        raise PyTensorONNXError(
+            f"{request.path} cannot be served as a table: {error}{way}"
+        ) from error
 
 
 def _of_scorer(request: Request) -> Texts:
