@@ -175,9 +175,6 @@ def _drawn(node: Apply, state: RowState, axes: Sequence[int]) -> Variable:
         drawn = draw(node, state)
     except ValueError as error:
         raise _refused(node, str(error)) from error
-    except (AttributeError, TypeError) as error:
-        # Its definition takes the state of one generator apart.
-        raise _refused(node, "its sampler is a loop over one generator") from error
     if drawn is None:
         raise _refused(node, "it has no sampler")
     return drawn[1]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -47,6 +48,17 @@ class RowState:
     draws: int
     axis: int
     used: int = 0
+
+    @property
+    def type(self) -> Any:
+        """Raise, as a loop takes the state of one generator.
+
+        Raises
+        ------
+        ValueError
+            Always.
+        """
+        raise ValueError("its sampler is a loop over one generator")
 
     def drawn(self, op: Draw, shape: Sequence[V]) -> tuple[RowState, V]:
         """Return the next state, and an Op's draws of a shape."""
