@@ -34,8 +34,8 @@ Six operations of arithmetic take 0.6 of the runtime's time at a million element
 """
 
 
-FLOAT32_FUNCTIONS = {"Exp", "Tanh", "Sin", "Cos", "Softmax"}
-"""Operators that the runtime computes in fewer steps in float32, and regions in float64."""
+FLOAT32_FUNCTIONS = {"Exp", "Tanh", "Sin", "Cos", "Atan", "Softmax", "Sigmoid_float32"}
+"""Operators and functions that the runtime computes in float32, and regions in float64."""
 FLOAT32_ELEMENTS = 4_000
 """Elements of the largest array of those in a region outside of loops.
 
