@@ -17,7 +17,7 @@ from onnx import numpy_helper
 from pytensor_onnx import native
 from pytensor_onnx.errors import RunError
 from pytensor_onnx.kernels.limits import AXES
-from pytensor_onnx.native import REGION_DOMAIN
+from pytensor_onnx.kernels.regions import whole_region
 from pytensor_onnx.running.session import Session
 
 DENSITY = ctypes.CFUNCTYPE(
@@ -130,12 +130,11 @@ class CModel:
     def _set_tape(self, settings: _Settings, session: Session, given: dict[str, _Array]) -> None:
         """Have the model run without a session where one region is all of it."""
         graph = onnx.load_model_from_string(session.serialized[0]).graph
-        is_region = [node.domain == REGION_DOMAIN for node in graph.node]
-        if is_region != [True] or set(graph.node[0].output) != set(session.output_names):
-            return
-        [region], [point, *_] = graph.node, given
+        region, point = whole_region(graph), next(iter(given))
         arrays = {x.name: self._array(numpy_helper.to_array(x)) for x in graph.initializer}
         arrays |= given | {point: _Array(settings.dtype, 1, settings.size, (settings.size,))}
+        if region is None or not arrays.keys() >= set(region.input):
+            return
         operands = (_Array * (len(region.input) + 1))(*(arrays[name] for name in region.input))
         names = list(session.output_names)
         places = (c_int64 * len(names))(*(names.index(name) for name in region.output))

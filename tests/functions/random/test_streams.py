@@ -6,6 +6,7 @@ import pytest
 
 from pytensor_onnx import export_onnx
 from pytensor_onnx.functions.random.streams import counter_uniforms, keys, uniforms
+from pytensor_onnx.late_names import import_modules
 from pytensor_onnx.ops.random import draw_reference as reference
 from pytensor_onnx.ops.random.draws import state_variable
 from pytensor_onnx.ops.random.sampler_ops import (
@@ -18,6 +19,9 @@ from pytensor_onnx.ops.random.sampler_ops import (
     StandardVonMises,
 )
 from tests.conftest import compare_onnx_and_py, op_types
+
+# Samplers compute in Python by their definitions.
+import_modules("pytensor_onnx.functions.random")
 
 STATE = np.array([5, 7, 2**64 - 3], "uint64")
 CASES = {
