@@ -161,7 +161,7 @@ def measure(names: list[str] | None = None) -> Table:
         note=f"NUTS with {CHAINS} chains of {WARMUP} warm-up steps and {DRAWS} draws on one core. "
         "Cold is the time from the model to the trace, in a fresh process with empty caches of "
         "compiled code; warm is the time of a second trace in the same process, for which PyMC "
-        "compiles again what it does not keep. The effective draws are those of the worst variable "
+        "compiles its functions again. The effective draws are those of the worst variable "
         "in the warm time; steps are leapfrog steps of a draw. `onnx_file` is the exported "
         "sampler, its chains in lockstep.",
     )

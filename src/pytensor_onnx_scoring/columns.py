@@ -13,7 +13,7 @@ NULLS = "has nulls: fill or drop these rows"
 
 
 class Problem(ValueError):  # noqa: N818  (collected, and raised together)
-    """What is wrong with one column."""
+    """The reason why one column does not fit the file."""
 
 
 def converted(values: np.ndarray, dtype: np.dtype) -> np.ndarray:

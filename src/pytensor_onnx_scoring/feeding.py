@@ -44,7 +44,7 @@ class Feeder:
         )
 
     def _wrong_dtypes(self) -> Iterator[str]:
-        """Yield the columns that do not convert, to tell them with those that are missing."""
+        """Yield a problem for each column that does not convert, beside the missing columns."""
         for tensor in self._inputs:
             for name in tensor.features or (tensor.name,):
                 try:
@@ -53,7 +53,7 @@ class Feeder:
                     yield f"column {name} {problem}"
 
     def _read(self, table: Table) -> list[str]:
-        """Read the columns, and return what is wrong."""
+        """Read the columns, and return their problems."""
         if self._whole:
             if len(self._inputs) > 1:
                 named = ", ".join(x.name for x in self._inputs)
@@ -127,7 +127,7 @@ class Feeder:
 def _converted_rows(
     block: np.ndarray, columns: Sequence[np.ndarray], tensor: Tensor
 ) -> Iterator[str]:
-    """Copy columns to the rows of a block, and yield what is wrong."""
+    """Copy columns to the rows of a block, and yield their problems."""
     for row, name, values in zip(block, tensor.features, columns, strict=True):
         try:
             check_shape(values.shape, (None,), {})

@@ -111,8 +111,8 @@ def fuse(source: bytes, *, every_size: bool = False) -> Fusion:
     source
         A serialized model.
     every_size
-        Whether regions have all nodes that the library covers, also those that ONNX Runtime runs
-        faster, and those whose sizes follow from integers among the inputs.
+        Whether regions have all nodes that the library covers, also nodes that ONNX Runtime runs
+        faster, and nodes whose sizes follow from integer inputs.
     """
     if len(source) > MOST_BYTES and not every_size:
         return Fusion(None)

@@ -1,4 +1,4 @@
-"""Define order statistics, of which few need no sort of all elements."""
+"""Select order statistics of an axis without sorting all elements."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -110,7 +110,7 @@ def _kserve(request: Request) -> Texts:
 
 
 def _mlserver(request: Request) -> Texts:
-    scorer = _scorer(request)
+    scorer, _ = _scorer_and_example(request)
     settings = {
         "name": request.name,
         "implementation": "service.Model",
@@ -128,7 +128,7 @@ def _mlserver(request: Request) -> Texts:
 
 
 def _bentoml(request: Request) -> Texts:
-    example = example_columns(request.path, _scorer(request))
+    _, example = _scorer_and_example(request)
     return {
         "service.py": _file("bentoml_service.py"),
         "example.json": _json({"columns": example}),
@@ -137,10 +137,11 @@ def _bentoml(request: Request) -> Texts:
 
 
 def _mlflow(request: Request) -> Texts:
+    _, example = _scorer_and_example(request)
     return {
         "model.py": _file("mlflow_model.py"),
         "log_model.py": _file("mlflow_log.py"),
-        "example.json": _json(example_columns(request.path, _scorer(request))),
+        "example.json": _json(example),
         **{f"scorer/{path}": text for path, text in _of_scorer(request).items()},
     }
 
@@ -161,30 +162,34 @@ SERVERS = tuple(_SERVERS)
 def _are_independent(request: Request) -> bool:
     """Return whether the rows of an example have the same results together and apart."""
     try:
-        scorer = Scorer(request.path)
-        scorer(example_columns(request.path, scorer))
+        _scored(request.path, {})
     except ScoringError:
         return False
     return True
 
 
-def _scorer(request: Request) -> Scorer:
-    """Return the scorer of a model, which has scored an example.
+def _scorer_and_example(request: Request) -> tuple[Scorer, dict[str, list]]:
+    """Return the scorer of a model, and a table that it has scored.
 
     Raises
     ------
     PyTensorONNXError
-        If the file takes no table, or the rows of the example depend on each other.
+        If the file takes no table, or the rows of the table depend on each other.
     """
     try:
-        scorer = Scorer(request.path, constants=request.constants)
-        scorer(example_columns(request.path, scorer))
-        return scorer
+        return _scored(request.path, request.constants)
     except ScoringError as error:
         way = "; in a shell by --constant NAME=VALUE" if "constants=" in str(error) else ""
         raise PyTensorONNXError(
             f"{request.path} cannot be served as a table: {error}{way}"
         ) from error
+
+
+def _scored(path: Path, constants: Mapping[str, Any]) -> tuple[Scorer, dict[str, list]]:
+    scorer = Scorer(path, constants=constants)
+    example = example_columns(path, scorer)
+    scorer(example)
+    return scorer, example
 
 
 def _of_scorer(request: Request) -> Texts:

@@ -34,7 +34,7 @@ class NoTapeError(PyTensorONNXError):
 
 
 class UncoveredError(NoTapeError):
-    """A model of which a tape does not cover all nodes."""
+    """A model with nodes that a tape does not cover."""
 
 
 class MissingEngineError(NoTapeError):
@@ -164,7 +164,7 @@ def _described(value: onnx.ValueInfoProto) -> dict[str, Any]:
 
 
 def _inputs(graph: onnx.GraphProto, data: _Data) -> list[dict[str, Any]]:
-    """Return the inputs, with the values of those that have one unless it is given."""
+    """Describe the inputs, with their default values."""
     values = {x.name: numpy_helper.to_array(x) for x in graph.initializer}
     return [
         _described(x) | ({"default": data.array(values[x.name])} if x.name in values else {})
@@ -175,7 +175,7 @@ def _inputs(graph: onnx.GraphProto, data: _Data) -> list[dict[str, Any]]:
 def _operands(
     graph: onnx.GraphProto, region: onnx.NodeProto, data: _Data
 ) -> list[str | dict[str, Any]]:
-    """Return what the tape reads: names of inputs, and constants."""
+    """Return the operands of the tape: names of inputs, and constants."""
     inputs = {x.name for x in graph.input}
     constants = {x.name: x for x in graph.initializer}
     nodes = {name: node for node in graph.node for name in node.output}

@@ -91,7 +91,7 @@ def _check_size(value: ir.Value, columns: Sequence[str]) -> None:
 
 
 def _check_results(outputs: Sequence[str], given: FeatureNames) -> None:
-    """Raise if two outputs have a column of one name, of which a table would have the last."""
+    """Raise if two outputs have columns of one name: a table would keep the last column only."""
     of_column: dict[str, str] = {}
     for output in outputs:
         for column in given.get(output, [output]):

@@ -35,9 +35,9 @@ class RowState:
     stream
         Number of the generator.
     draws
-        Size of the first axis of what is drawn.
+        Number of draws of each row, the size of the first axis.
     axis
-        Axis of the rows in what is drawn, after the first.
+        Axis of the rows in the drawn array, after the first.
     used
         Number of blocks that draws before have used in each row.
     """
