@@ -92,6 +92,7 @@ GUARDS: dict[str, Callable[[], Graph]] = {
     ),
     "local_neg_to_mul": vector(lambda x: -x, UNSIGNED),
     "local_reciprocal_canon": vector(pt.reciprocal, np.array([2, 4], "float16")),
+    "local_useless_abs": vector(lambda x: abs(x.astype("int8")), np.array([200, 3], "uint8")),
     "local_abs_lift": vector(lambda x: abs(2 * x), BYTES),
     "local_blockwise_alloc_inputs": batched_product,
     "local_eager_useless_unbatched_blockwise": products_of_one,

@@ -101,6 +101,7 @@ def prepare(
         _forget_sizes(model)
     for function in model.functions.values():
         _forget_types(function)
+        _drop_unused_domains(function)
     return changes
 
 
@@ -117,3 +118,10 @@ def _forget_types(function: ir.Function) -> None:
     for value in (*function.inputs, *(v for node in all_nodes(function) for v in node.outputs)):
         value.shape = None
         value.type = None
+
+
+def _drop_unused_domains(function: ir.Function) -> None:
+    """Drop the operator sets of our functions from a body that calls none of them."""
+    used = {"", *(node.domain for node in all_nodes(function))}
+    for domain in function.opset_imports.keys() - used:
+        del function.opset_imports[domain]
