@@ -4,6 +4,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from pytensor_onnx._version import __version__ as __version__
+from pytensor_onnx.compat.late_sympy import import_sympy_late
 from pytensor_onnx.late_names import late_names
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
 
 __getattr__, __all__ = late_names(__name__, __file__)
 __all__ += ["__version__"]
+
+import_sympy_late()
 
 
 def _is_command_line() -> bool:

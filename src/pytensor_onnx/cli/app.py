@@ -15,7 +15,6 @@ from pytensor_onnx.cli.file_commands import bench, diff, inspect, optimize, veri
 from pytensor_onnx.cli.ops_command import ops
 from pytensor_onnx.cli.serving_command import serve_config
 from pytensor_onnx.cli.web_command import web
-from pytensor_onnx.compat.late_sympy import import_sympy_late
 from pytensor_onnx.errors import PyTensorONNXError, RunError, VerificationError
 
 app = typer.Typer(
@@ -60,7 +59,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     A file that was read, but does not run or gives other results, ends it with status 1.
     """
-    import_sympy_late()
     try:
         sys.exit(app(args=arguments, prog_name="pytensor-onnx", standalone_mode=False) or 0)
     except typer.Abort:

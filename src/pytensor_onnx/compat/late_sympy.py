@@ -1,30 +1,71 @@
-"""SymPy, which onnx_ir imports for expressions of sizes, loaded by their first use."""
+"""SymPy, which onnx_ir imports for expressions of sizes, loaded by onnx_ir's first use of it."""
 
+import builtins
 import sys
-from collections.abc import Sequence
-from importlib.machinery import ModuleSpec, PathFinder
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import LazyLoader
+from types import ModuleType
+from typing import Any
 
-_LATE = ("sympy", "onnx_ir._symbolic_shapes")
+_IMPORTS_SYMPY = "onnx_ir._core"
+_USES_SYMPY_AT_ONCE = "onnx_ir._symbolic_shapes"
 
 
-class _LateFinder:
-    """Finds the modules that wait for their first attribute."""
+class _Late(ModuleType):
+    """Stands for a module, which is imported by the first attribute."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self.__name__), name)
+
+
+def _import(
+    name: str,
+    globals: Mapping[str, object] | None = None,
+    locals: Mapping[str, object] | None = None,
+    fromlist: Sequence[str] = (),
+    level: int = 0,
+) -> ModuleType:
+    if name == "sympy" and not fromlist:
+        return _Late(name)
+    return __import__(name, globals, locals, fromlist, level)
+
+
+class _LoaderWithLateSympy(SourceFileLoader):
+    """Runs a module whose ``import sympy`` waits."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        # Only this module sees the other import: a lazy `sympy` in `sys.modules` would give users
+        # a second `sympy.core` where they import a part of it first.
+        vars(module)["__builtins__"] = {**vars(builtins), "__import__": _import}
+        super().exec_module(module)
+
+
+class _Finder:
+    """Finds the two modules of onnx_ir that import SymPy."""
 
     @staticmethod
     def find_spec(
         name: str, path: Sequence[str] | None = None, target: object = None
     ) -> ModuleSpec | None:
-        found = PathFinder.find_spec(name, path) if name in _LATE else None
-        if found is not None and found.loader is not None:
+        if name not in (_IMPORTS_SYMPY, _USES_SYMPY_AT_ONCE):
+            return None
+        found = PathFinder.find_spec(name, path)
+        # Files of other kinds, such as those of frozen applications, are imported as they are.
+        if found is None or not isinstance(found.loader, SourceFileLoader):
+            return None
+        if name == _IMPORTS_SYMPY:
+            found.loader = _LoaderWithLateSympy(name, found.loader.path)
+        else:
             found.loader = LazyLoader(found.loader)
         return found
 
 
 def import_sympy_late() -> None:
-    """Let the imports of SymPy in onnx_ir wait, which are two thirds of its time.
+    """Let onnx_ir import SymPy when it first computes with sizes, since SymPy takes 0.3 s.
 
-    For processes that read a file and end; modules that are imported already stay as they are.
+    Modules that are imported already stay as they are, and ``import sympy`` elsewhere too.
     """
-    if _LateFinder not in sys.meta_path:
-        sys.meta_path.insert(0, _LateFinder)
+    if _Finder not in sys.meta_path:
+        sys.meta_path.insert(0, _Finder)

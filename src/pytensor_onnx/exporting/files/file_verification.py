@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytensor_onnx.compat.late_sympy import import_sympy_late
 from pytensor_onnx.errors import PyTensorONNXError, VerificationError
 from pytensor_onnx.exporting.verification.array_differences import relative_error
 from pytensor_onnx.exporting.verification.file_vectors import METADATA, Vectors
@@ -233,7 +232,6 @@ def _limit_memory(n_bytes: int) -> None:
 
 def _main(file: str, memory: str) -> None:
     """Verify a file in this process, and write a line of JSON for each step."""
-    import_sympy_late()
     import onnxruntime  # noqa: F401  before memory is counted
 
     import pytensor_onnx.exporting.verification.sampling
