@@ -4,6 +4,7 @@ import re
 import runpy
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -139,16 +140,17 @@ def prepare(_app: object, page: str, source: list[str]) -> None:
 
 def command_line() -> str:
     """Return the help of all commands."""
-    import typer
-    from typer.cli import get_docs_for_click
+    import click
 
-    from pytensor_onnx.cli.app import app
+    from pytensor_onnx.cli.app import PROGRAM, app
 
-    command = typer.main.get_command(app)
-    text = get_docs_for_click(
-        obj=command, ctx=typer.Context(command), name="pytensor-onnx", title="Commands"
-    )
-    return re.sub("^#", "##", text, flags=re.MULTILINE)
+    return "".join(_helps(app, click.Context(app, info_name=PROGRAM)))
+
+
+def _helps(command: Any, context: Any) -> Iterator[str]:
+    yield f"\n## `{context.command_path}`\n\n```text\n{command.get_help(context)}\n```\n"
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from _helps(inner, type(context)(inner, info_name=name, parent=context))
 
 
 def make_demos(app: Any) -> None:

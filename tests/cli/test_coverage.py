@@ -7,9 +7,9 @@ import runpy
 from functools import cache
 from pathlib import Path
 
+from click.testing import CliRunner
 from pytensor.scalar.basic import ScalarOp
 from pytensor.tensor.type import zvector
-from typer.testing import CliRunner
 
 from pytensor_onnx.cli.app import app
 from pytensor_onnx.cli.coverage import REWRITTEN, load_coverage, name_of

@@ -4,7 +4,7 @@ import numpy as np
 import onnx_ir as ir
 import onnxruntime
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from pytensor_onnx import VerificationError, load
 from pytensor_onnx.cli.app import app, main

@@ -58,10 +58,12 @@ def test_commands_on_files_load_no_pytensor(file, arguments, loaded):
 VERIFICATION = "pytensor_onnx.exporting.files.file_verification"
 
 
-def modules_of(*arguments):
+def modules_of(*arguments, given=""):
     """Return the output of a process, and all modules that it imports."""
     command = [sys.executable, "-X", "importtime", "-m", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, input=given, capture_output=True, text=True, timeout=120, check=False
+    )
     return done.stdout, {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
 
 
@@ -73,7 +75,7 @@ def test_the_package_runs_as_a_module_without_pytensor():
 
 
 def test_the_process_that_verifies_a_file_loads_no_pytensor(file):
-    _, loaded = modules_of(VERIFICATION, file, 2**33)
+    _, loaded = modules_of(VERIFICATION, file, given=f"{2**33}\n")
     assert "onnxruntime" in loaded
     assert "pytensor" not in loaded
 

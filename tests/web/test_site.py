@@ -7,7 +7,7 @@ import onnxruntime
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from pytensor_onnx import export_onnx
 from pytensor_onnx.cli.app import app, main

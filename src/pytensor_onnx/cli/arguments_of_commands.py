@@ -1,25 +1,30 @@
 """Arguments and options that several commands have."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import typer
+import click
 
-File = Annotated[
-    Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="An ONNX file.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Target = Annotated[
-    str,
-    typer.Option(
-        help="Runtime: onnxruntime, web, webgpu, node or standard.",
-        autocompletion=lambda: ["onnxruntime", "web", "webgpu", "node", "standard"],
-    ),
-]
-Precision = Annotated[
-    str | None,
-    typer.Option(
-        help="float32 or float16 for all wider floats; float64 keeps all.",
-        autocompletion=lambda: ["float64", "float32", "float16"],
-    ),
-]
+FILE: Any = click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
+"""A file that exists."""
+NEW_PATH: Any = click.Path(path_type=Path)
+"""A file or folder to write."""
+
+with_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+with_target = click.option(
+    "--target",
+    default="onnxruntime",
+    show_default=True,
+    shell_complete=lambda *_: ["onnxruntime", "web", "webgpu", "node", "portable", "openvino"],
+    help="Runtime: onnxruntime, web, webgpu, node, portable or openvino.",
+)
+with_precision = click.option(
+    "--precision",
+    shell_complete=lambda *_: ["float64", "float32", "float16"],
+    help="float32 or float16 for all wider floats; float64 keeps all.",
+)
+
+
+def with_file(command: Any) -> Any:
+    """Give a command the argument ``file``, an ONNX file."""
+    return click.argument("file", type=FILE)(command)

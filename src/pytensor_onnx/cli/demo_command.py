@@ -1,21 +1,31 @@
 """The command ``demo``: small complete examples."""
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from pytensor_onnx.cli.arguments_of_commands import AsJson
+from pytensor_onnx.cli.arguments_of_commands import NEW_PATH, with_json
 from pytensor_onnx.cli.terminal import print_json, show
 
 
-def digits(
-    output: Annotated[Path, typer.Option("--output", "-o", help="File to write.")] = Path(
-        "digits.onnx"
-    ),
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the training images.")] = 40,
-    as_json: AsJson = False,
-) -> None:
+@click.command
+@click.option(
+    "--output",
+    "-o",
+    type=NEW_PATH,
+    default="digits.onnx",
+    show_default=True,
+    help="File to write.",
+)
+@click.option(
+    "--epochs",
+    type=click.IntRange(min=1),
+    default=40,
+    show_default=True,
+    help="Passes over the training images.",
+)
+@with_json
+def digits(output: Path, epochs: int, as_json: bool) -> None:
     """Train, export and run a network for handwritten digits."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn

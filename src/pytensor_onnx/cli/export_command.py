@@ -1,49 +1,54 @@
 """The command ``export``: an object of a Python module as an ONNX file."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from pytensor_onnx.cli.arguments_of_commands import AsJson, Precision, Target
+from pytensor_onnx.cli.arguments_of_commands import (
+    NEW_PATH,
+    with_json,
+    with_precision,
+    with_target,
+)
 from pytensor_onnx.cli.terminal import print_json, show, working
 from pytensor_onnx.errors import ArgumentError
 
 
+@click.command
+@click.argument("name", metavar="MODULE:NAME")
+@click.option("--output", "-o", type=NEW_PATH, help="File to write. [default: NAME.onnx]")
+@click.option(
+    "--dynamic",
+    metavar="INPUT:AXIS=NAME",
+    multiple=True,
+    help="Leave the size of an axis open, and name it; may be repeated.",
+)
+@with_target
+@with_precision
+@click.option(
+    "--vectors",
+    is_flag=True,
+    help="Store inputs and PyTensor's results in the file, for verify.",
+)
+@with_json
 def export(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODULE:NAME",
-            help="A Python module and an object in it, such as package.module:name.",
-        ),
-    ],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write. [default: NAME.onnx]")
-    ] = None,
-    dynamic: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="INPUT:AXIS=NAME",
-            help="Leave the size of an axis open, and name it; may be repeated.",
-        ),
-    ] = None,
-    target: Target = "onnxruntime",
-    precision: Precision = None,
-    vectors: Annotated[
-        bool,
-        typer.Option(
-            "--vectors", help="Store inputs and PyTensor's results in the file, for verify."
-        ),
-    ] = False,
-    as_json: AsJson = False,
+    name: str,
+    output: Path | None,
+    dynamic: tuple[str, ...],
+    target: str,
+    precision: str | None,
+    vectors: bool,
+    as_json: bool,
 ) -> None:
     """Export a graph or model of a Python module.
 
-    NAME is a tuple of inputs and outputs, an output, a compiled PyTensor function, a PyMC model or
-    a network of pytensor-ml. The file is compared with PyTensor before it is written. Modules of
-    the present folder are found.
+    MODULE:NAME is a Python module and an object in it, such as package.module:name: a tuple of
+    inputs and outputs, an output, a compiled PyTensor function, a PyMC model or a network of
+    pytensor-ml. The file is compared with PyTensor before it is written. Modules of the present
+    folder are found.
 
     Example: pytensor-onnx export mymodule:graph --dynamic x:0=batch
     """
@@ -51,7 +56,7 @@ def export(
 
     file = output or Path(f"{name.rpartition(':')[2].rpartition('.')[2] or 'model'}.onnx")
     check_file(file, "--output")
-    options: dict[str, Any] = {"target": target, "dynamic_axes": read_axes(dynamic or [])}
+    options: dict[str, Any] = {"target": target, "dynamic_axes": read_axes(dynamic)}
     options["precision"] = precision
     given = {key: value for key, value in options.items() if value}
     with working("exporting"):
@@ -81,7 +86,7 @@ def _described(program: Any, file: Path, vectors: bool) -> dict[str, Any]:
     }
 
 
-def read_axes(texts: list[str]) -> dict[str, dict[int, str]]:
+def read_axes(texts: Sequence[str]) -> dict[str, dict[int, str]]:
     """Return the names of axes in texts such as ``x:0=batch``.
 
     Raises

@@ -6,11 +6,18 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from pytensor_onnx.cli.arguments_of_commands import AsJson, File, Precision, Target
+from pytensor_onnx.cli.arguments_of_commands import (
+    FILE,
+    NEW_PATH,
+    with_file,
+    with_json,
+    with_precision,
+    with_target,
+)
 from pytensor_onnx.cli.terminal import one_line, print_json, progress_bar, show, working
 from pytensor_onnx.errors import VerificationError
 
@@ -18,19 +25,13 @@ if TYPE_CHECKING:
     from pytensor_onnx.exporting.files.file_differences import FileDifferences
 
 
-def inspect(
-    file: File,
-    nodes: Annotated[
-        bool, typer.Option("--nodes", help="List the nodes, those of subgraphs included.")
-    ] = False,
-    functions: Annotated[
-        bool, typer.Option("--functions", help="List the nodes of each model-local function.")
-    ] = False,
-    pytensor: Annotated[
-        bool, typer.Option("--pytensor", help="Print the PyTensor graph that from_onnx imports.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
+@click.command
+@with_file
+@click.option("--nodes", is_flag=True, help="List the nodes, those of subgraphs included.")
+@click.option("--functions", is_flag=True, help="List the nodes of each model-local function.")
+@click.option("--pytensor", is_flag=True, help="Print the PyTensor graph that from_onnx imports.")
+@with_json
+def inspect(file: Path, nodes: bool, functions: bool, pytensor: bool, as_json: bool) -> None:
     """Show the contents of an ONNX file.
 
     These are inputs and outputs, state, operators, functions, sizes and metadata.
@@ -77,27 +78,35 @@ def _print_graph(file: Path, as_json: bool) -> None:
         show(*map(one_line, lines))
 
 
+@click.command
+@click.argument("files", type=FILE, nargs=-1, required=True)
+@click.option("--inputs", type=FILE, help="NumPy file (.npz) with all inputs.")
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    multiple=True,
+    help="Threads within one operator; may be repeated.",
+)
+@click.option(
+    "--provider",
+    multiple=True,
+    help="Provider of ONNX Runtime: cpu, cuda, ...; may be repeated.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0.0),
+    default=1.0,
+    show_default=True,
+    help="Time of the runs of each session.",
+)
+@with_json
 def bench(
-    files: Annotated[
-        list[Path],
-        typer.Argument(exists=True, dir_okay=False, readable=True, help="ONNX files."),
-    ],
-    inputs: Annotated[
-        Path | None,
-        typer.Option(exists=True, dir_okay=False, help="NumPy file (.npz) with all inputs."),
-    ] = None,
-    threads: Annotated[
-        list[int] | None,
-        typer.Option(min=1, help="Threads within one operator; may be repeated."),
-    ] = None,
-    provider: Annotated[
-        list[str] | None,
-        typer.Option(help="Provider of ONNX Runtime: cpu, cuda, ...; may be repeated."),
-    ] = None,
-    seconds: Annotated[
-        float, typer.Option(min=0.0, help="Time of the runs of each session.")
-    ] = 1.0,
-    as_json: AsJson = False,
+    files: tuple[Path, ...],
+    inputs: Path | None,
+    threads: tuple[int, ...],
+    provider: tuple[str, ...],
+    seconds: float,
+    as_json: bool,
 ) -> None:
     """Measure the latency of ONNX files.
 
@@ -114,7 +123,7 @@ def bench(
         external_bytes(file)
     with progress_bar("measuring") as progress:
         found = measure_latency(
-            files,
+            list(files),
             inputs,
             threads=threads or [None],
             providers=provider or ["cpu"],
@@ -127,13 +136,17 @@ def bench(
     show(latency_table(found), *latency_lines(found))
 
 
-def verify(
-    file: File,
-    timeout: Annotated[
-        float, typer.Option(min=0.1, help="Seconds after which the verification ends.")
-    ] = 60.0,
-    as_json: AsJson = False,
-) -> None:
+@click.command
+@with_file
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0.1),
+    default=60.0,
+    show_default=True,
+    help="Seconds after which the verification ends.",
+)
+@with_json
+def verify(file: Path, timeout: float, as_json: bool) -> None:
     """Check and run an ONNX file.
 
     It runs on sampled inputs. Where the file has test vectors, which export --vectors stores, its
@@ -141,28 +154,26 @@ def verify(
     limit and, on Linux, a memory limit.
     """
     from pytensor_onnx.exporting.files.file_verification import verify_file_apart
-    from pytensor_onnx.exporting.files.model_reading import external_bytes
 
-    data_bytes = external_bytes(file)
     started = time.perf_counter()
     with working("verifying"):
-        outcome = verify_file_apart(file, timeout=timeout, data_bytes=data_bytes)
+        outcome = verify_file_apart(file, timeout=timeout)
     seconds = round(time.perf_counter() - started, 2)
     if as_json:
         result = {"file": str(file), "verified": outcome.error is None, "seconds": seconds}
         print_json({**result, **asdict(outcome)})
-        raise typer.Exit(0 if outcome.error is None else 1)
+        raise click.exceptions.Exit(0 if outcome.error is None else 1)
     show(*(f"ok: {line}" for line in outcome.steps))
     if outcome.error is not None:
         raise VerificationError(outcome.error)
     show(f"{file} verified in {seconds:.2f} s")
 
 
-def diff(
-    first: File,
-    second: File,
-    as_json: AsJson = False,
-) -> None:
+@click.command
+@click.argument("first", type=FILE)
+@click.argument("second", type=FILE)
+@with_json
+def diff(first: Path, second: Path, as_json: bool) -> None:
     """Compare two ONNX files.
 
     Inputs and outputs, operators and weights are compared, and results on sampled inputs. Exits
@@ -176,7 +187,7 @@ def diff(
         print_json({"first": str(first), "second": str(second), **asdict(found)})
     else:
         show(*difference_lines(found))
-    raise typer.Exit(1 if found else 0)
+    raise click.exceptions.Exit(1 if found else 0)
 
 
 def difference_lines(found: FileDifferences) -> Iterator[str]:
@@ -191,15 +202,14 @@ def difference_lines(found: FileDifferences) -> Iterator[str]:
         yield from (f"  {line}" for line in lines)
 
 
+@click.command
+@with_file
+@click.option("--output", "-o", type=NEW_PATH, help="File to write. [default: FILE.TARGET.onnx]")
+@with_target
+@with_precision
+@with_json
 def optimize(
-    file: File,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="File to write. [default: FILE.TARGET.onnx]"),
-    ] = None,
-    target: Target = "onnxruntime",
-    precision: Precision = None,
-    as_json: AsJson = False,
+    file: Path, output: Path | None, target: str, precision: str | None, as_json: bool
 ) -> None:
     """Optimize an ONNX file for a target.
 

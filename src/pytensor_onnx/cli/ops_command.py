@@ -3,29 +3,25 @@
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated
 
-import typer
+import click
 
-from pytensor_onnx.cli.arguments_of_commands import AsJson
+from pytensor_onnx.cli.arguments_of_commands import with_json
 from pytensor_onnx.cli.terminal import print_json, terminal_width
 from pytensor_onnx.errors import PyTensorONNXError
 
 
-def ops(
-    name: Annotated[str | None, typer.Argument(help="Part of the name of an operation.")] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Show what is not covered as well.")
-    ] = False,
-    kernels: Annotated[
-        bool,
-        typer.Option(
-            "--kernels", help="Show the operators and functions of the native library instead."
-        ),
-    ] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
-    as_json: AsJson = False,
-) -> None:
+@click.command
+@click.argument("name", required=False)
+@click.option("--all", "everything", is_flag=True, help="Show what is not covered as well.")
+@click.option(
+    "--kernels",
+    is_flag=True,
+    help="Show the operators and functions of the native library instead.",
+)
+@click.option("--markdown", is_flag=True, help="Print a Markdown table.")
+@with_json
+def ops(name: str | None, everything: bool, kernels: bool, markdown: bool, as_json: bool) -> None:
     """List the covered operations of PyTensor.
 
     Each line has the dtypes and ranks with which an operation is tested, its form in ONNX and its

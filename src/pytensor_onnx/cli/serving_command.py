@@ -3,14 +3,12 @@
 import json
 import shlex
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
-import typer
+import click
 
-from pytensor_onnx.cli.arguments_of_commands import AsJson, File
+from pytensor_onnx.cli.arguments_of_commands import FILE, NEW_PATH, with_json
 from pytensor_onnx.cli.terminal import print_json, show, working
-
-Server = Literal["triton", "kserve", "mlserver", "bentoml", "mlflow"]
 
 _NEXT = {
     "triton": "tritonserver --model-repository={folder}",
@@ -22,21 +20,21 @@ _NEXT = {
 }
 
 
+@click.command("serve-config")
+@click.argument("model", type=FILE)
+@click.option("--for", "server", type=click.Choice(tuple(_NEXT)), required=True, help="The server.")
+@click.option(
+    "--output", "-o", type=NEW_PATH, help="Folder to write. [default: named as the server]"
+)
+@click.option(
+    "--constant",
+    multiple=True,
+    help="NAME=VALUE, a value in JSON for an input without rows, for servers of tables; "
+    "may be repeated.",
+)
+@with_json
 def serve_config(
-    model: File,
-    server: Annotated[Server, typer.Option("--for", help="The server.")],
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Folder to write. [default: named as the server]"),
-    ] = None,
-    constant: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="NAME=VALUE, a value in JSON for an input without rows, for servers of tables; "
-            "may be repeated."
-        ),
-    ] = None,
-    as_json: AsJson = False,
+    model: Path, server: str, output: Path | None, constant: tuple[str, ...], as_json: bool
 ) -> None:
     """Write the folder of a model that a server loads.
 
@@ -47,7 +45,7 @@ def serve_config(
 
     folder = output or Path(server)
     with working("writing"):
-        written = write_serving_folder(model, server, folder, dict(map(_pair, constant or ())))
+        written = write_serving_folder(model, server, folder, dict(map(_pair, constant)))
     following = _NEXT[server].format(folder=shlex.quote(str(folder)))
     if as_json:
         print_json({"files": list(map(str, written)), "next": following})
@@ -62,4 +60,4 @@ def _pair(text: str) -> tuple[str, Any]:
             return name, json.loads(value)
     except ValueError:
         pass
-    raise typer.BadParameter(f"{text!r}: write NAME=VALUE, a value in JSON, such as seed=1")
+    raise click.BadParameter(f"{text!r}: write NAME=VALUE, a value in JSON, such as seed=1")

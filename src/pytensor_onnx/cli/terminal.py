@@ -78,17 +78,21 @@ def terminal_width() -> int | None:
 
 def show(*parts: Any) -> None:
     """Print tables, and texts without markup and escape sequences."""
-    from rich.console import Console
-
-    console = Console()
     for part in parts:
-        is_text = isinstance(part, str)
-        console.print(plain(part) if is_text else part, soft_wrap=is_text)
+        if isinstance(part, str):
+            print(printable(part))
+        else:
+            from rich.console import Console
+
+            Console().print(part)
 
 
 @contextmanager
 def working(on: str) -> Iterator[None]:
     """Show on the standard error that work goes on, if it is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
     from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
     with _progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as bar:
@@ -99,6 +103,9 @@ def working(on: str) -> Iterator[None]:
 @contextmanager
 def progress_bar(on: str) -> Iterator[Callable[[float], None]]:
     """Yield a function that shows the share of the work that is done, if there is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda share: None
+        return
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
     with _progress(TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()) as bar:
@@ -111,8 +118,7 @@ def _progress(*columns: Any) -> Progress:
     from rich.console import Console
     from rich.progress import Progress
 
-    console = Console(stderr=True)
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    return Progress(*columns, console=Console(stderr=True), transient=True)
 
 
 def print_json(data: Any) -> None:

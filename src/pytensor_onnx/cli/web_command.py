@@ -2,11 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-import typer
+import click
 
-from pytensor_onnx.cli.arguments_of_commands import AsJson, File
+from pytensor_onnx.cli.arguments_of_commands import FILE, NEW_PATH, with_json
 from pytensor_onnx.cli.terminal import print_json
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.extras import require
@@ -15,27 +15,47 @@ Engine = Literal["auto", "tape", "onnxruntime"]
 RuntimeSource = Literal["npm", "cdn"]
 
 
+@click.command
+@click.argument("model", type=FILE)
+@click.option(
+    "--output",
+    "-o",
+    type=NEW_PATH,
+    default="site",
+    show_default=True,
+    help="Folder to write.",
+)
+@click.option("--page", type=FILE, help="YAML file: title, text, inputs, outputs.")
+@click.option("--state", type=FILE, help="First state of a model that updates one.")
+@click.option(
+    "--engine",
+    type=click.Choice(("auto", "tape", "onnxruntime")),
+    default="auto",
+    show_default=True,
+    help="tape is small, and auto takes it where it covers the model.",
+)
+@click.option(
+    "--runtime",
+    type=click.Choice(("npm", "cdn")),
+    default="npm",
+    show_default=True,
+    help="npm copies ONNX Runtime Web, cdn links a public host.",
+)
+@click.option("--webgpu/--no-webgpu", help="Use WebGPU where browser and model can.")
+@click.option("--serve/--no-serve", help="Open the page on this machine.")
+@click.option("--port", default=8000, show_default=True, help="Port for --serve.")
+@with_json
 def web(
-    model: File,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.")] = Path("site"),
-    page: Annotated[
-        Path | None,
-        typer.Option(exists=True, dir_okay=False, help="YAML file: title, text, inputs, outputs."),
-    ] = None,
-    state: Annotated[
-        Path | None,
-        typer.Option(exists=True, dir_okay=False, help="First state of a model that updates one."),
-    ] = None,
-    engine: Annotated[
-        Engine, typer.Option(help="tape is small, and auto takes it where it covers the model.")
-    ] = "auto",
-    runtime: Annotated[
-        RuntimeSource, typer.Option(help="npm copies ONNX Runtime Web, cdn links a public host.")
-    ] = "npm",
-    webgpu: Annotated[bool, typer.Option(help="Use WebGPU where browser and model can.")] = False,
-    serve: Annotated[bool, typer.Option(help="Open the page on this machine.")] = False,
-    port: Annotated[int, typer.Option(help="Port for --serve.")] = 8000,
-    as_json: AsJson = False,
+    model: Path,
+    output: Path,
+    page: Path | None,
+    state: Path | None,
+    engine: Engine,
+    runtime: RuntimeSource,
+    webgpu: bool,
+    serve: bool,
+    port: int,
+    as_json: bool,
 ) -> None:
     """Make a web page that runs a model."""
     from pytensor_onnx.exporting.files.model_reading import read_model
@@ -60,13 +80,13 @@ def web(
     if as_json:
         print_json({"folder": str(folder), "page": described})
     else:
-        typer.echo(f"wrote {folder}: copy it to any web server, or see it by --serve")
+        click.echo(f"wrote {folder}: copy it to any web server, or see it by --serve")
         if reason := described["runtime"].get("reason"):
-            typer.echo(f"ONNX Runtime Web runs the model: {reason}")
+            click.echo(f"ONNX Runtime Web runs the model: {reason}")
         else:
-            typer.echo("a tape runs the model, without ONNX Runtime Web")
+            click.echo("a tape runs the model, without ONNX Runtime Web")
         if any(value["dtype"] == "float64" for value in values):
-            typer.echo('its numbers are float64: target="web" exports float32, half as large')
+            click.echo('its numbers are float64: target="web" exports float32, half as large')
     if serve:
         try:
             opened = make_server(folder, port)
@@ -74,8 +94,8 @@ def web(
             reason = f"port {port} cannot be opened, name another by --port: {error}"
             raise PyTensorONNXError(reason) from None
         with opened as server:
-            typer.echo(f"serving http://{ADDRESS}:{server.server_address[1]}/, Ctrl-C ends it")
+            click.echo(f"serving http://{ADDRESS}:{server.server_address[1]}/, Ctrl-C ends it")
             try:
                 server.serve_forever()
             except KeyboardInterrupt:
-                typer.echo("ended")
+                click.echo("ended")

@@ -5,7 +5,7 @@ import onnx_ir as ir
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from pytensor_onnx import PyTensorONNXError, diff_onnx, export_onnx
 from pytensor_onnx.cli.app import app

@@ -6,8 +6,8 @@ import onnx_ir as ir
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from click.testing import CliRunner
 from onnx import helper
-from typer.testing import CliRunner
 
 from pytensor_onnx import (
     ArgumentError,

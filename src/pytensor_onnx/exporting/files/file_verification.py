@@ -159,7 +159,7 @@ def run_on_sample(session: Session, file: str) -> tuple[Sample, list[np.ndarray]
     raise VerificationError(f"{file} runs on no sampled inputs: {reason}")
 
 
-def verify_file_apart(path: Path, *, timeout: float, data_bytes: int = 0) -> Outcome:
+def verify_file_apart(path: Path, *, timeout: float) -> Outcome:
     """Verify a file in a separate process with a timeout.
 
     Parameters
@@ -168,23 +168,31 @@ def verify_file_apart(path: Path, *, timeout: float, data_bytes: int = 0) -> Out
         An ONNX file, which may run forever or use all memory.
     timeout
         Time limit in seconds.
-    data_bytes
-        Size of the external weights of the model, which is added to the memory limit.
 
     Returns
     -------
     Outcome
         The successful steps, and the error that ended the verification, if any.
+
+    Raises
+    ------
+    PyTensorONNXError
+        If the file is not a readable model, or one of its weight files is missing.
     """
-    memory = MEMORY + COPIES * (path.stat().st_size + data_bytes)
-    command = [sys.executable, "-P", "-m", __name__, str(path), str(memory)]
+    command = [sys.executable, "-P", "-m", __name__, str(path)]
     outcome = Outcome()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, bufsize=0) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+    ) as process:
         try:
+            # The process imports the runtime meanwhile.
+            from pytensor_onnx.exporting.files.model_reading import external_bytes
+
+            memory = MEMORY + COPIES * (path.stat().st_size + external_bytes(path))
             assert process.stdout is not None
             # The first line says that the imports are done.
             process.stdout.readline()
-            output, _ = process.communicate(timeout=timeout)
+            output, _ = process.communicate(f"{memory}\n".encode(), timeout=timeout)
         except subprocess.TimeoutExpired:
             process.kill()
             output, _ = process.communicate()
@@ -230,8 +238,8 @@ def _limit_memory(n_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
 
 
-def _main(file: str, memory: str) -> None:
-    """Verify a file in this process, and write a line of JSON for each step."""
+def _main(file: str) -> None:
+    """Verify a file within the memory of the standard input, and write a line for each step."""
     import onnxruntime  # noqa: F401  before memory is counted
 
     import pytensor_onnx.exporting.verification.sampling
@@ -249,7 +257,7 @@ def _main(file: str, memory: str) -> None:
     os.dup2(quiet, 2)
     lines.write("\n")
     lines.flush()
-    _limit_memory(int(memory))
+    _limit_memory(int(sys.stdin.readline()))
     try:
         for step in verify_file(file):
             write("step", step)
