@@ -206,6 +206,26 @@ def test_maps_of_numbers():
     assert_equal_to_runtime(model, np.float32([[1, 2], [np.nan, 3]]))
 
 
+def label_encoder(opset, **attributes):
+    node = helper.make_node("LabelEncoder", ["x"], ["y"], domain=ML, **attributes)
+    model = model_of(
+        [node], inputs={"x": ("n",)}, outputs={"y": ("n",)}, dtypes={"y": TensorProto.INT64}
+    )
+    del model.opset_import[1:]
+    model.opset_import.append(helper.make_opsetid(ML, opset))
+    return model
+
+
+def test_nan_is_a_key_from_opset_4_on():
+    maps = {"keys_floats": [1.0, np.nan, 4.0], "values_int64s": [10, 20, 40], "default_int64": -5}
+    assert_equal_to_runtime(label_encoder(4, **maps), np.float32([1, np.nan, 5]))
+    with pytest.raises(UnsupportedOpError, match="NaN is a key"):
+        from_onnx(label_encoder(3, **maps))
+    twice = {"keys_floats": [1.0, 1.0], "values_int64s": [10, 20]}
+    with pytest.raises(UnsupportedOpError, match="a key stands twice"):
+        from_onnx(label_encoder(4, **twice))
+
+
 def test_the_node_tests_of_the_standard():
     before = len(_NodeTestCases)
     for name in ("array_feature_extractor", "binarizer", "label_encoder", "tree_ensemble"):
@@ -225,7 +245,7 @@ def test_maps_of_labels_are_refused_with_a_way_out():
 def estimators() -> dict[str, Callable[[], Any]]:
     """Return estimators of scikit-learn, by name."""
     sklearn = pytest.importorskip("sklearn")
-    from sklearn import ensemble, linear_model, neighbors, neural_network, preprocessing, tree
+    from sklearn import ensemble, linear_model, neighbors, neural_network, preprocessing, svm, tree
     from sklearn.pipeline import make_pipeline
 
     assert sklearn
@@ -241,6 +261,8 @@ def estimators() -> dict[str, Callable[[], Any]]:
         "pipeline": lambda: make_pipeline(
             preprocessing.MinMaxScaler(), preprocessing.Normalizer(), linear_model.Lasso(0.01)
         ),
+        "support vectors": svm.SVC,
+        "shares of support vectors": lambda: svm.SVC(probability=True, random_state=0),
         "polynomials": lambda: make_pipeline(
             preprocessing.PolynomialFeatures(2), linear_model.Ridge()
         ),
@@ -252,7 +274,8 @@ def estimators() -> dict[str, Callable[[], Any]]:
     "name",
     [
         *("ridge", "logistic", "tree", "forest", "forest of labels", "boosting", "network"),
-        *("neighbours", "pipeline", "polynomials"),
+        *("neighbours", "pipeline", "polynomials", "support vectors"),
+        "shares of support vectors",
     ],
 )
 def test_what_scikit_learns_converter_writes(name):
@@ -260,7 +283,7 @@ def test_what_scikit_learns_converter_writes(name):
     x = normal(60, 4)
     y = x @ np.float32([1, -2, 0.5, 0])
     estimator = estimators()[name]()
-    is_classifier = hasattr(estimator, "predict_proba")
+    is_classifier = estimator.__sklearn_tags__().estimator_type == "classifier"
     estimator.fit(x, np.digitize(y, [-1, 1]) if is_classifier else y)
     model = converter.to_onnx(
         estimator,

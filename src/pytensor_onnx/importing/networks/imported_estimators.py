@@ -85,46 +85,8 @@ def linear_classifier(
     labels = pt.constant(np.asarray(classlabels_ints, dtype="int64"))
     if scores.type.shape[-1] == 1 and count == 2:
         best = (scores[:, 0] > like(scores, 0)).astype("int64")
-        return [labels[best], binary_scores(scores, post_transform, is_share=False)]
+        return [labels[best], binary_scores(scores, post_transform, is_share=True)]
     return [labels[pt.argmax(scores, axis=1)], transformed(scores, post_transform)]
-
-
-@onnx_import("SVMRegressor", domain=MACHINE_LEARNING)
-def support_vector_regressor(
-    x: TensorVariable,
-    *,
-    coefficients: Sequence[float],
-    kernel_params: Sequence[float] = (0.0, 0.0, 0.0),
-    kernel_type: str = "LINEAR",
-    n_supports: int = 0,
-    one_class: int = 0,
-    post_transform: str = "NONE",
-    rho: Sequence[float],
-    support_vectors: Sequence[float] = (),
-) -> TensorVariable:
-    """Add coefficients times the kernel of a row and each support vector; with none, times it."""
-    rows = x.astype("float32")
-    if n_supports:
-        vectors = like(rows, np.reshape(support_vectors, (n_supports, -1)))
-        rows = _kernel(rows, vectors, kernel_type, *kernel_params)
-    result = rows @ like(rows, coefficients)[:, None] + like(rows, rho[0])
-    if one_class:
-        return pt.switch(result > like(rows, 0), like(rows, 1), like(rows, -1))
-    return transformed(result, post_transform)
-
-
-def _kernel(
-    x: TensorVariable, vectors: np.ndarray, name: str, gamma: float, offset: float, degree: float
-) -> TensorVariable:
-    """Return the kernel (row, vector) of rows and vectors."""
-    if name == "RBF":
-        distances = pt.sqr(x[:, None, :] - vectors).sum(axis=2)
-        return pt.exp(like(x, -gamma) * distances)
-    product = x @ vectors.T
-    if name == "LINEAR":
-        return product
-    inner = like(x, gamma) * product + like(x, offset)
-    return inner ** like(x, degree) if name == "POLY" else pt.tanh(inner)
 
 
 @onnx_import("Imputer", domain=MACHINE_LEARNING)
@@ -174,7 +136,44 @@ def feature_vectorizer(
     return pt.concatenate(rows, axis=1)
 
 
-@onnx_import("LabelEncoder", domain=MACHINE_LEARNING)
+@onnx_import("LabelEncoder", since=2, domain=MACHINE_LEARNING)
+def label_encoder_of_lists(
+    x: TensorVariable,
+    *,
+    default_float: float = -0.0,
+    default_int64: int = -1,
+    default_string: str = "",
+    keys_floats: Sequence[float] = (),
+    keys_int64s: Sequence[int] = (),
+    keys_strings: Sequence[str] = (),
+    values_floats: Sequence[float] = (),
+    values_int64s: Sequence[int] = (),
+    values_strings: Sequence[str] = (),
+) -> TensorVariable:
+    """Return the number for each number, a default for others.
+
+    From opset 4 on, NaN is a key as well. Before, the standard compares bits and ONNX Runtime
+    numbers.
+    """
+    if np.isnan(keys_floats).any():
+        raise UnsupportedCase(
+            "NaN is a key, which ONNX Runtime does not find in this opset",
+            "update the model to ai.onnx.ml 4",
+        )
+    return label_encoder(
+        x,
+        default_float=default_float,
+        default_int64=default_int64,
+        keys_floats=keys_floats,
+        keys_int64s=keys_int64s,
+        keys_strings=keys_strings,
+        values_floats=values_floats,
+        values_int64s=values_int64s,
+        values_strings=values_strings,
+    )
+
+
+@onnx_import("LabelEncoder", since=4, domain=MACHINE_LEARNING)
 def label_encoder(
     x: TensorVariable,
     *,
@@ -203,6 +202,8 @@ def label_encoder(
         default = default_tensor.reshape(-1)[0]
     else:
         default = default_float if values_tensor.dtype.kind == "f" else default_int64
+    if len(np.unique(keys_tensor)) < keys_tensor.size:
+        raise UnsupportedCase("a key stands twice, of which runtimes take the first or the last")
     keys = pt.constant(keys_tensor.astype(x.type.dtype))
     found = pt.eq(x[..., None], keys)
     if keys_tensor.dtype.kind == "f" and np.isnan(keys_tensor).any():

@@ -12,7 +12,8 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.importing.networks.score_transforms import binary_scores, transformed
-from pytensor_onnx.importing.registry import known_values, operator_imports
+from pytensor_onnx.importing.registry import operator_imports
+from pytensor_onnx.importing.registry.known_values import like
 
 type Floats = Sequence[float]
 type Ints = Sequence[int]
@@ -46,7 +47,9 @@ class Forest:
     nan_goes_on
         Whether a missing value counts as a comparison that holds.
     leaves
-        Weights of the nodes for each target.
+        Weights of the nodes for each target, zero where a node has none.
+    has_weight
+        Whether the node has a weight for each target.
     members
         For each node the set of a comparison by membership, filled up by NaN.
     """
@@ -59,10 +62,11 @@ class Forest:
     no: np.ndarray
     nan_goes_on: np.ndarray
     leaves: np.ndarray
+    has_weight: np.ndarray
     members: np.ndarray | None = None
 
-    def weights(self, x: TensorVariable) -> TensorVariable:
-        """Return the weights (row, tree, target) of the leaves that rows reach."""
+    def places(self, x: TensorVariable) -> TensorVariable:
+        """Return the leaves (row, tree) that rows reach."""
         place: Any = pt.constant(self.roots[None, :])
         place = place + pt.zeros_like(x[:, :1], dtype="int64")
         features = pt.constant(self.features)
@@ -71,7 +75,32 @@ class Forest:
             place = pt.switch(
                 self._holds(seen, place), pt.constant(self.yes)[place], pt.constant(self.no)[place]
             )
-        return pt.constant(self.leaves)[place]
+        return place
+
+    def combined(self, places: TensorVariable, name: str) -> TensorVariable:
+        """Combine the weights of trees for each target; without any the result is zero."""
+        weights = pt.constant(self.leaves)[places]
+        if name in ("SUM", "AVERAGE"):
+            total = weights.sum(axis=1, dtype=weights.type.dtype)
+            return total / like(total, len(self.roots)) if name == "AVERAGE" else total
+        extremum, neutral = (pt.min, np.inf) if name == "MIN" else (pt.max, -np.inf)
+        if self.has_weight[self.modes == _LEAF].all():
+            return extremum(weights, axis=1)
+        present = pt.constant(self.has_weight)[places]
+        found = extremum(pt.switch(present, weights, like(weights, neutral)), axis=1)
+        return pt.switch(pt.any(present, axis=1), found, like(weights, 0))
+
+    def always_weighs(self, *targets: int) -> bool:
+        """Return whether each row reaches a leaf with a weight for one of some targets."""
+        has_none = (self.modes == _LEAF) & ~self.has_weight[:, targets].any(axis=1)
+        return any(not has_none[self._nodes_of(root)].any() for root in self.roots)
+
+    def _nodes_of(self, root: int) -> np.ndarray:
+        nodes, level = [root], np.array([root])
+        while (inner := level[self.modes[level] != _LEAF]).size:
+            level = np.concatenate([self.yes[inner], self.no[inner]])
+            nodes.extend(level.tolist())
+        return np.array(nodes)
 
     def _holds(self, seen: TensorVariable, place: TensorVariable) -> TensorVariable:
         """Return whether the comparisons of nodes hold."""
@@ -108,7 +137,6 @@ def _numbered_forest(
     targets: int,
     nodes: dict[str, Any],
     weights: tuple[Ints, Ints, Ints, Any],
-    neutral: float = 0.0,
 ) -> Forest:
     """Return the forest of nodes that have the number of their tree and a number in it."""
     keys = list(zip(nodes["treeids"], nodes["nodeids"], strict=True))
@@ -126,10 +154,13 @@ def _numbered_forest(
     yes, no = following(nodes["truenodeids"]), following(nodes["falsenodeids"])
     inner = modes != _LEAF
     children = {*yes[inner].tolist(), *no[inner].tolist()}
-    leaves = np.full((len(keys), targets), neutral, dtype=dtype)
+    leaves = np.zeros((len(keys), targets), dtype=dtype)
+    has_weight = np.zeros(leaves.shape, dtype=bool)
     for tree, node, target, weight in zip(*weights, strict=True):
         place = at[tree, node], target
-        leaves[place] = weight + (0 if leaves[place] == neutral else leaves[place])
+        if has_weight[place]:
+            raise UnsupportedCase("a leaf has two weights for one target")
+        leaves[place], has_weight[place] = weight, True
     tracks = nodes.get("missing") or np.zeros(len(keys))
     return Forest(
         np.array([i for i in range(len(keys)) if i not in children]),
@@ -140,18 +171,27 @@ def _numbered_forest(
         no,
         np.asarray(tracks, dtype=bool),
         leaves,
+        has_weight,
     )
 
 
-def _aggregated(weights: TensorVariable, name: str) -> TensorVariable:
-    """Combine the trees."""
-    if name in ("MIN", "MAX"):
-        return (pt.min if name == "MIN" else pt.max)(weights, axis=1)
-    total = weights.sum(axis=1, dtype=weights.type.dtype)
-    return total / known_values.like(total, weights.type.shape[1]) if name == "AVERAGE" else total
+def _check_leaves_of_one_target(forest: Forest, aggregate_function: str) -> None:
+    """Refuse leaves without a weight where ONNX Runtime takes the number of the node for it."""
+    lacks = (forest.modes == _LEAF) & ~forest.has_weight[:, 0]
+    is_sum = aggregate_function in ("SUM", "AVERAGE")
+    if lacks.any() and (not is_sum or forest.bounds[lacks].any()):
+        raise UnsupportedCase(
+            "a leaf has no weight, for which runtimes take other numbers",
+            "give each leaf of a single target a weight",
+        )
 
 
-_NEUTRAL = {"MIN": np.inf, "MAX": -np.inf}
+def _check_base(base: Sequence[float] | np.ndarray, counts: Sequence[int]) -> None:
+    if len(base) not in (0, *counts):
+        raise UnsupportedCase(
+            f"it has {len(base)} base values, which the standard and ONNX Runtime add differently",
+            "add them to the scores after the import",
+        )
 
 
 @operator_imports.onnx_import("TreeEnsembleRegressor", domain=operator_imports.MACHINE_LEARNING)
@@ -199,11 +239,14 @@ def tree_regressor(
         n_targets,
         nodes,
         (target_treeids, target_nodeids, target_ids, weights),
-        _NEUTRAL.get(aggregate_function, 0.0),
     )
-    result = _aggregated(forest.weights(rows), aggregate_function)
+    places = forest.places(rows)
+    if n_targets == 1:
+        _check_leaves_of_one_target(forest, aggregate_function)
     base = base_values if base_values_as_tensor is None else base_values_as_tensor
-    result = result + known_values.like(result, base) if len(base) else result
+    _check_base(base, [n_targets] if all(map(forest.always_weighs, range(n_targets))) else [])
+    result = forest.combined(places, aggregate_function)
+    result = result + like(result, base) if len(base) else result
     return transformed(result.astype("float32"), post_transform)
 
 
@@ -235,7 +278,8 @@ def tree_classifier(
 ) -> list[TensorVariable]:
     """Return the label with the largest sum of weights, and the sums.
 
-    Two labels with weights for one of them only are told apart by a bound.
+    Two labels with weights for one of them only are told apart by a bound, as ONNX Runtime does.
+    With weights for both, ONNX Runtime takes the sign of the second score instead.
     """
     if classlabels_strings:
         raise UnsupportedCase("its labels are strings", "train with labels that are integers")
@@ -244,6 +288,7 @@ def tree_classifier(
     base = base_values if base_values_as_tensor is None else base_values_as_tensor
     rows, count = _rows(x), len(classlabels_int64s)
     is_binary = count == 2 and len({*class_ids}) == 1
+    is_single = is_binary and class_ids[0] == 0
     nodes = {
         "treeids": nodes_treeids,
         "nodeids": nodes_nodeids,
@@ -254,29 +299,40 @@ def tree_classifier(
         "falsenodeids": nodes_falsenodeids,
         "missing": nodes_missing_value_tracks_true,
     }
-    ids = [0] * len(class_ids) if is_binary else class_ids
     forest = _numbered_forest(
         rows.type.dtype,
-        1 if is_binary else count,
+        1 if is_single else count,
         nodes,
-        (class_treeids, class_nodeids, ids, weights),
+        (class_treeids, class_nodeids, class_ids, weights),
     )
-    weights_of_leaves = forest.weights(rows)
-    scores = _aggregated(weights_of_leaves, "SUM")
-    if len(base):
-        scores = scores + known_values.like(scores, base[-1:] if is_binary else base)
-    scores = scores.astype("float32")
+    places = forest.places(rows)
+    if count == 1:
+        _check_leaves_of_one_target(forest, "SUM")
+    if count == 2 and not is_single and not forest.always_weighs(1):
+        raise UnsupportedCase(
+            "some rows have no weight for the second of two labels, and ONNX Runtime returns "
+            "scores of another meaning for them",
+            "give all leaves weights for the first label only, or for both",
+        )
+    if count > 2 and not len(base) and not forest.always_weighs(*range(count)):
+        raise UnsupportedCase("some rows have no weights, for which ONNX Runtime fails")
+    takes_base = count > 2 or (is_single and forest.always_weighs(0))
+    _check_base(base, [1 if is_single else count] if takes_base else [])
+    scores = forest.combined(places, "SUM")
+    scores = (scores + like(scores, base) if len(base) else scores).astype("float32")
     labels = pt.constant(np.asarray(classlabels_int64s, dtype="int64"))
-    if not is_binary:
-        rated = scores
-        if not len(base):
-            # A label that no leaf gives a weight is not chosen, though its score is zero.
-            is_rated = pt.any(pt.neq(weights_of_leaves, 0), axis=1)
-            rated = pt.switch(is_rated, scores, known_values.like(scores, -np.inf))
-        return [labels[pt.argmax(rated, axis=1)], transformed(scores, post_transform)]
     is_share = bool(np.all(np.asarray(weights) >= 0))
-    best = (scores[:, 0] > known_values.like(scores, 0.5 if is_share else 0)).astype("int64")
-    return [labels[best], binary_scores(scores, post_transform, is_share)]
+    if is_binary:
+        best = (scores[:, -1] > like(scores, 0.5 if is_share else 0)).astype("int64")
+        if is_single:
+            return [labels[best], binary_scores(scores, post_transform, is_share)]
+        return [labels[best], transformed(scores, post_transform)]
+    rated = scores
+    if count > 2 and not len(base) and not all(map(forest.always_weighs, range(count))):
+        # A label that no leaf gives a weight is not chosen, though its score is zero.
+        is_rated = pt.any(pt.constant(forest.has_weight)[places], axis=1)
+        rated = pt.switch(is_rated, scores, like(scores, -np.inf))
+    return [labels[pt.argmax(rated, axis=1)], transformed(scores, post_transform)]
 
 
 @operator_imports.onnx_import("TreeEnsemble", domain=operator_imports.MACHINE_LEARNING)
@@ -303,8 +359,10 @@ def tree_ensemble(
     """Combine the weights of the leaves that a row reaches; nodes and leaves have own numbers."""
     count, leaves = len(nodes_featureids), len(leaf_targetids)
     dtype, name = x.type.dtype, _AGGREGATIONS[aggregate_function]
-    weights = np.full((count + leaves, n_targets), _NEUTRAL.get(name, 0.0), dtype=dtype)
-    weights[count + np.arange(leaves), np.asarray(leaf_targetids)] = leaf_weights
+    weights = np.zeros((count + leaves, n_targets), dtype=dtype)
+    given = count + np.arange(leaves), np.asarray(leaf_targetids)
+    has_weight = np.zeros(weights.shape, dtype=bool)
+    weights[given], has_weight[given] = leaf_weights, True
 
     def following(ids: Ints, are_leaves: Ints) -> np.ndarray:
         inner = np.asarray(ids) + count * np.asarray(are_leaves)
@@ -326,9 +384,10 @@ def tree_ensemble(
         no,
         padded(nodes_missing_value_tracks_true or np.zeros(count), 0).astype(bool),
         weights,
+        has_weight,
         _members(modes, membership_values, dtype),
     )
-    result = _aggregated(forest.weights(x), name)
+    result = forest.combined(forest.places(x), name)
     return transformed(result, _TRANSFORMS[post_transform])
 
 
