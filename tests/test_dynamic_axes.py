@@ -1,5 +1,7 @@
 """Names of axes are names, whatever they read like, and one name stands for one size."""
 
+import re
+
 import numpy as np
 import pytensor.tensor as pt
 import pytest
@@ -63,3 +65,28 @@ def test_the_name_of_an_output_that_reads_like_a_computed_size_is_another():
     axes = {"x": {0: "k"}, "positive": {0: "k+1"}}
     program = export_onnx([x], outputs, output_names=["positive", "longer"], dynamic_axes=axes)
     assert dims_by_name(program) == {"x": ["k"], "positive": ["k+1"], "longer": ["(k+1)"]}
+
+
+@pytest.mark.parametrize(
+    ("axes", "text"),
+    [
+        (
+            {"a": {0: "n"}, "b": {0: "m"}},
+            "axis 0 of b the name 'm', but the graph makes its size n",
+        ),
+        ({"a": {0: "n"}, "y": {-1: "m"}}, "axis -1 of y the name 'm'"),
+        ({"c": {0: "k"}}, "axis 0 of c the name 'k', but the graph makes its size 1"),
+    ],
+    ids=["equal sizes", "an output", "a known size"],
+)
+def test_names_that_the_file_does_not_have_are_told(axes, text):
+    a, b, c = pt.vector("a"), pt.vector("b"), pt.vector("c", shape=(1,))
+    with pytest.warns(UserWarning, match=re.escape(text)):
+        export_onnx([a, b, c], {"y": a + b + c}, dynamic_axes=axes, verify=False)
+
+
+def test_consistent_names_are_taken_without_a_warning(recwarn):
+    a, b = pt.vectors("a", "b")
+    axes = {name: {0: "n"} for name in ("a", "b", "y")}
+    export_onnx([a, b], {"y": a + b}, dynamic_axes=axes, verify=False)
+    assert not [w for w in recwarn if "dynamic_axes" in str(w.message)]

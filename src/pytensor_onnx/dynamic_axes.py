@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 
 import onnx_ir as ir
 
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.user_code import NOT_OF_USERS
 
 DynamicAxes = Mapping[str, Mapping[int, str] | Sequence[int]]
 NamedAxes = Mapping[str, Mapping[int, str | None]]
@@ -84,6 +86,20 @@ def name_output_dims(
             scope.name_dim(dim)
             scope.equate_dims(dim, own)
         value.shape = ir.Shape(dims)
+
+
+def warn_of_lost_names(values: Iterable[tuple[str, ir.Value]], axes: NamedAxes) -> None:
+    """Warn of the user's names that dimensions of inputs and outputs do not have."""
+    lost = [
+        f"axis {axis} of {name} the name {dim!r}, but the graph makes its size {dims[axis]}"
+        for name, value in values
+        if (dims := dims_of(value)) is not None
+        for axis, dim in axes.get(name, {}).items()
+        if dim is not None and dims[axis] != dim
+    ]
+    if lost:
+        text = f"dynamic_axes gives {'; '.join(lost)}"
+        warnings.warn(text, UserWarning, skip_file_prefixes=NOT_OF_USERS)
 
 
 def _by_position(subject: str, rank: int, axes: Mapping[int, str | None]) -> dict[int, str | None]:

@@ -9,7 +9,7 @@ import onnx_ir as ir
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from pytensor_onnx.graph import inference
+from pytensor_onnx.graph import inference, shape_rules
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import broadcast, dims_of
 from pytensor_onnx.graph.names import name_values
@@ -471,3 +471,12 @@ def test_broadcasting_keeps_known_dimensions(first, second, expected):
 def test_operators_without_a_rule_have_no_shape():
     x = ir.val("x", dtype=ir.DataType.DOUBLE, shape=("n", "m"))
     assert inference.output_dims("NonZero", [x], {}) is None
+
+
+def test_a_slice_without_axes_cuts_the_first_axes():
+    x = ir.val("x", dtype=ir.DataType.FLOAT, shape=(5, "n", 7))
+    bounds = [
+        ir.Value(name=name, const_value=ir.tensor([number]))
+        for name, number in (("start", 1), ("stop", 4))
+    ]
+    assert shape_rules.slicing([x, *bounds], {}) == (3, "n", 7)

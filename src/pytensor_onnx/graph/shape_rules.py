@@ -203,10 +203,11 @@ def slicing(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
     dims = dims_of(inputs[0])
     if dims is None:
         return None
-    axes = constant_ints(inputs[3]) if len(inputs) > 3 else list(range(len(dims)))
+    starts, stops = constant_ints(inputs[1]), constant_ints(inputs[2])
+    n_axes = len(dims) if starts is None else len(starts)
+    axes = constant_ints(inputs[3]) if len(inputs) > 3 else list(range(n_axes))
     if axes is None:
         return (None,) * len(dims)
-    starts, stops = constant_ints(inputs[1]), constant_ints(inputs[2])
     steps = constant_ints(inputs[4]) if len(inputs) > 4 else [1] * len(axes)
     result = list(dims)
     for i, axis in enumerate(axes):

@@ -51,6 +51,16 @@ def test_an_input_that_gives_only_its_size_stays_an_input(tmp_path):
         program(np.ones(3), np.ones(4))
 
 
+@pytest.mark.parametrize("outputs", [lambda y: y, lambda y: [y], lambda y: {"y": y}])
+def test_one_output_is_in_a_list_where_the_exported_program_has_it_so(tmp_path, outputs):
+    x = pt.vector("x")
+    program = export_onnx([x], outputs((2 * x).copy("y")), tmp_path / "model.onnx", verify=False)
+    loaded = load(tmp_path / "model.onnx")
+    assert type(loaded([1.0])) is type(program([1.0]))
+    program.select("y").save(tmp_path / "selected.onnx")
+    assert isinstance(load(tmp_path / "selected.onnx")([1.0]), np.ndarray)
+
+
 def test_a_loaded_program_takes_and_returns_the_values_of_the_exported_one(pair):
     z, m = np.array([1 + 2j, 3]), scipy.sparse.csc_matrix([[0.0, 5.0], [7.0, 0.0]])
     for _ in range(2):

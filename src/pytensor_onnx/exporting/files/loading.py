@@ -20,7 +20,7 @@ from pytensor_onnx.errors import PyTensorONNXError, VerificationError
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.exporting.program.weight_files import give_weights
 from pytensor_onnx.exporting.requests.descriptions import describe
-from pytensor_onnx.exporting.requests.signature import Signature
+from pytensor_onnx.exporting.requests.signature import RETURNS, Signature
 from pytensor_onnx.exporting.requests.state_files import State, read_state, values_of_text
 from pytensor_onnx.exporting.verification.converted_graph import Conversion
 from pytensor_onnx.exporting.verification.results import Verification
@@ -44,8 +44,8 @@ def load(
     """Load an ONNX file as a program.
 
     The program of a file that this package made takes and returns the values of the exported
-    program: names, state, complex numbers, sparse matrices, generators. A single output is returned
-    by itself. Files of other exporters are programs of arrays, if all inputs are numeric tensors.
+    program: names, state, complex numbers, sparse matrices, generators. Files of other exporters
+    are programs of arrays, if all inputs are numeric tensors, and return a single output by itself.
 
     Without the PyTensor graph, `ONNXProgram.verify` compares nothing: it checks the model, loads it
     and runs it on sampled inputs. `ONNXProgram.report` lacks the changes for the target, and
@@ -95,9 +95,8 @@ def load(
     variables = [t() for type_ in given for t in tensor_types(type_)]
     variables += [_tensor_type(v)() for v in model.graph.inputs if v.name in names]
     graph = FunctionGraph(variables, [], clone=False)
-    signature = Signature(
-        Boundary(tuple(given)), Boundary(tuple(returned)), input_names, len(returned) == 1
-    )
+    is_single = len(returned) == 1 and RETURNS not in model.metadata_props
+    signature = Signature(Boundary(tuple(given)), Boundary(tuple(returned)), input_names, is_single)
     conversion = Conversion(model, graph, graph, signature, tuple(states))
     return LoadedProgram(conversion, providers, session_options)
 

@@ -52,6 +52,8 @@ def convert_graph(written: FunctionGraph, request: Request) -> Conversion:
     states = interface.states_of(model, list(values.values()))
     interface.describe(model, states, stores_values=options.stores_start)
     describe_rows(model, options.feature_names)
+    signature = interface.signature(model)
+    signature.describe_results(model)
     changes = prepare(
         converted,
         options.target,
@@ -63,7 +65,7 @@ def convert_graph(written: FunctionGraph, request: Request) -> Conversion:
         model,
         reference,
         rewritten=fgraph,
-        signature=interface.signature(model),
+        signature=signature,
         states=states,
         values={variable: present(value) for variable, value in converted.values.items()},
         owners=take_owners(model, fgraph),

@@ -64,17 +64,19 @@ def select_outputs(conversion: Conversion, names: str | Sequence[str]) -> Conver
     named = values_by_name(model)
     narrowing, request = conversion.narrowing, conversion.request
     single = isinstance(names, str)
+    selected = Signature(
+        Boundary(tuple(signature.inputs.types[i] for i in kept)),
+        Boundary(tuple(signature.outputs.types[i] for i in chosen)),
+        [signature.names[i] for i in kept],
+        returns_single=single,
+    )
+    selected.describe_results(model)
     return replace(
         conversion,
         model=model,
         reference=reference,
         rewritten=rewritten,
-        signature=Signature(
-            Boundary(tuple(signature.inputs.types[i] for i in kept)),
-            Boundary(tuple(signature.outputs.types[i] for i in chosen)),
-            [signature.names[i] for i in kept],
-            returns_single=single,
-        ),
+        signature=selected,
         owners={name: copies[node] for name, node in conversion.owners.items() if node in copies},
         values={
             copies[v]: named[value.name]

@@ -18,6 +18,9 @@ from pytensor_onnx.exporting.requests.descriptions import describe, describe_giv
 from pytensor_onnx.exporting.requests.exact_casts import WIDER, exactly, first_changed
 from pytensor_onnx.graph.dims import dims_of
 
+RETURNS = "returns"
+"""The entry of the metadata that is ``"list"`` where a program has one output in a list."""
+
 
 @dataclass(frozen=True)
 class Signature:
@@ -37,6 +40,12 @@ class Signature:
     outputs: Boundary
     names: Sequence[str]
     returns_single: bool
+
+    def describe_results(self, model: ir.Model) -> None:
+        """Write into the metadata whether the one output is returned in a list, for `load`."""
+        model.metadata_props.pop(RETURNS, None)
+        if len(self.outputs.types) == 1 and not self.returns_single:
+            model.metadata_props[RETURNS] = "list"
 
     def in_order(
         self,
