@@ -16,6 +16,7 @@ typedef struct {
   const char *count;         /* integer that has it */
   const char *starts, *goes_on; /* conditions, NULL if they are always true */
   char *number;              /* of the iteration */
+  char *length;              /* number of iterations that were begun, NULL if it is `trip` */
 } Loop;
 
 static inline void move(char *to, const char *from, int64_t bytes) {
@@ -26,8 +27,9 @@ static inline void move(char *to, const char *from, int64_t bytes) {
 static const char *run_loop(Step *step) {
   const Loop *loop = step->extra;
   int64_t trip = loop->count ? *(const int64_t *)loop->count : loop->trip;
+  int64_t i = 0;
   if (loop->starts && !*loop->starts) trip = 0;
-  for (int64_t i = 0; i < trip; i++) {
+  for (; i < trip; i++) {
     if (loop->number) memcpy(loop->number, &i, sizeof i);
     for (int k = 0; k < loop->slice_count; k++) {
       const Move *slice = &loop->slices[k];
@@ -43,8 +45,9 @@ static const char *run_loop(Step *step) {
     for (int k = 0; k < loop->state_count; k++) {
       move(loop->states[k].to, loop->states[k].from, loop->states[k].bytes);
     }
-    if (!goes_on) break;
+    if (!goes_on) trip = i;
   }
+  if (loop->length) memcpy(loop->length, &i, sizeof i);
   return NULL;
 }
 
@@ -83,6 +86,7 @@ static void next_states(Plan *plan, Loop *loop, int count, const int64_t *states
   loop->states = memory(plan, (size_t)(count + 1) * sizeof *loop->states);
   int64_t *sources = memory(plan, (size_t)(count + 1) * sizeof *sources);
   for (int i = 0; i < count; i++) {
+    require_all_rows(plan, next[i]);
     const Slot *state = slot(plan, states[i]), *from = slot(plan, next[i]);
     if (!same_shape(&state->array, &from->array) || state->array.dtype != from->array.dtype) {
       refuse(plan, "a state changes its size");
@@ -104,6 +108,7 @@ static void stack_results(Plan *plan, Loop *loop, int64_t begin, int count, cons
                           const int64_t *results, const int64_t *are_reversed, int64_t trip) {
   loop->results = memory(plan, (size_t)(count + 1) * sizeof *loop->results);
   for (int i = 0; i < count; i++) {
+    require_all_rows(plan, rows[i]);
     Array row = slot(plan, rows[i])->array;
     if (row.rank == MOST_AXES || row.dtype != slot(plan, results[i])->array.dtype) {
       refuse(plan, "a result of a loop has too many axes");
@@ -124,6 +129,7 @@ static void stack_results(Plan *plan, Loop *loop, int64_t begin, int count, cons
 static void plan_body(Plan *plan, Loop *loop, const Block *body, int64_t begin, int states,
                       const int64_t *state, const int64_t *next, int results,
                       const int64_t *result, const int64_t *are_reversed, int64_t trip) {
+  for (int i = 0; i < states; i++) slot(plan, next[i])->expected = (int)state[i];
   plan_block(plan, body, &loop->body);
   Steps *outer = into(plan, &loop->body);
   next_states(plan, loop, states, state, next);
@@ -195,7 +201,7 @@ void plan_loop(Plan *plan, const Instruction *instruction) {
   if (is_counted) known_integers(plan, instruction->in[0], &trip, 1);
   trip = trip < 0 ? 0 : trip;
   if (asks && is_known_true(plan, instruction->in[1])) asks = 0;
-  if (results && (!is_counted || !trip || asks)) refuse(plan, "the length of a result depends on values");
+  if (results && (!counts || !trip)) refuse(plan, "the length of a result depends on values");
   for (int i = 0; i < states; i++) begin_state(plan, body->in[2 + i], instruction->in[2 + i]);
   Step *step = emit(plan, run_loop);
   Loop *loop = memory(plan, sizeof *loop);
@@ -208,11 +214,15 @@ void plan_loop(Plan *plan, const Instruction *instruction) {
   writes(plan, &loop->number, body->in[0], 0);
   set_shape(plan, body->in[1], 0, NULL);
   *(char *)fix(plan, body->in[1]) = 1;
+  slot(plan, body->out[0])->expected = (int)body->in[1];
   plan_body(plan, loop, body, begin, states, body->in + 2, body->out + 1, results,
             instruction->out + states, NULL, trip);
-  if (!is_known_true(plan, body->out[0])) {
-    if (results) refuse(plan, "the length of a result depends on values");
-    reads(plan, &loop->goes_on, body->out[0], 0);
+  int may_stop = !is_known_true(plan, body->out[0]);
+  if (may_stop) reads(plan, &loop->goes_on, body->out[0], 0);
+  if (results && (asks || may_stop)) {
+    int64_t length = new_value(plan, INT64, 0, NULL);
+    writes(plan, &loop->length, length, 0);
+    for (int i = 0; i < results; i++) slot(plan, instruction->out[states + i])->length = (int)length;
   }
   for (int i = 0; i < states; i++) {
     const Array *last = &slot(plan, body->in[2 + i])->array;
@@ -231,6 +241,14 @@ static const char *run_branch(Step *step) {
   return run_steps(branches->steps[!branches->condition || *branches->condition].first);
 }
 
+/* Results of a branch have the sizes that are expected of those of the If. */
+static void expect_results(Plan *plan, const Block *block, const Instruction *instruction) {
+  for (int i = 0; i < block->outputs; i++) {
+    int expected = slot(plan, instruction->out[i])->expected;
+    if (expected >= 0) slot(plan, block->out[i])->expected = expected;
+  }
+}
+
 /* attributes: the blocks where the condition is true, and where it is false */
 void plan_if(Plan *plan, const Instruction *instruction) {
   int is_known = slot(plan, instruction->in[0])->known;
@@ -240,8 +258,11 @@ void plan_if(Plan *plan, const Instruction *instruction) {
   if (is_known) {
     int64_t chosen = instruction->attribute[!is_known_true(plan, instruction->in[0])];
     const Block *block = block_at(plan, chosen);
+    if (block->outputs != instruction->outputs) refuse(plan, "an If is wrong");
+    expect_results(plan, block, instruction);
     plan_block(plan, block, &branches->steps[1]);
     for (int i = 0; i < instruction->outputs; i++) {
+      require_all_rows(plan, block->out[i]);
       const Array *result = &slot(plan, block->out[i])->array;
       set_shape(plan, instruction->out[i], result->rank, result->shape);
       shares(plan, instruction->out[i], block->out[i], 0);
@@ -252,9 +273,11 @@ void plan_if(Plan *plan, const Instruction *instruction) {
   for (int branch = 1; branch >= 0; branch--) {
     const Block *block = block_at(plan, instruction->attribute[!branch]);
     if (block->outputs != instruction->outputs) refuse(plan, "an If is wrong");
+    expect_results(plan, block, instruction);
     plan_block(plan, block, &branches->steps[branch]);
     Steps *outer = into(plan, &branches->steps[branch]);
     for (int i = 0; i < instruction->outputs; i++) {
+      require_all_rows(plan, block->out[i]);
       Array result = slot(plan, block->out[i])->array;
       if (!branch && !same_shape(&result, &slot(plan, instruction->out[i])->array)) {
         refuse(plan, "the size of a result depends on values");

@@ -32,13 +32,16 @@ typedef struct {
 
 struct Plan {
   const Tape *tape;
+  const Block *block;
   Slot *slots;
   int values, capacity;
   Array *inputs;
-  const char *are_constant;
+  char *bases;
+  Array *results; /* sizes of the outputs */
   Address *addresses, *bound;
   int address_count, address_capacity, bound_count;
-  Chunk *chunks;
+  Chunk *chunks, *scratch;
+  Late *lates;
   char *workspace;
   size_t bytes;
   Steps main, *steps;
@@ -65,13 +68,27 @@ void refuse(Plan *plan, const char *problem) {
 }
 #endif
 
-void *memory(Plan *plan, size_t bytes) {
+static void *new_chunk(Plan *plan, Chunk **chunks, size_t bytes) {
   Chunk *chunk = calloc(1, sizeof *chunk + bytes + sizeof(int64_t));
   if (!chunk) refuse(plan, "out of memory");
-  plan->bytes += bytes;
-  chunk->next = plan->chunks;
-  plan->chunks = chunk;
+  chunk->next = *chunks;
+  *chunks = chunk;
   return chunk->data;
+}
+
+void *memory(Plan *plan, size_t bytes) {
+  plan->bytes += bytes;
+  return new_chunk(plan, &plan->chunks, bytes);
+}
+
+void *scratch(Plan *plan, size_t bytes) { return new_chunk(plan, &plan->scratch, bytes); }
+
+static void free_chunks(Chunk **chunks) {
+  while (*chunks) {
+    Chunk *next = (*chunks)->next;
+    free(*chunks);
+    *chunks = next;
+  }
 }
 
 /* Return an array with room for one more element, which moves where it is full. */
@@ -84,6 +101,7 @@ static void *grown(Plan *plan, void *array, int count, int *capacity, size_t byt
 }
 
 const Tape *tape_of(const Plan *plan) { return plan->tape; }
+Late **lates_of(Plan *plan) { return &plan->lates; }
 Slot *slot(Plan *plan, int64_t value) { return &plan->slots[value]; }
 int has_operand(const Instruction *instruction, int i) {
   return i < instruction->inputs && instruction->in[i] >= 0;
@@ -92,13 +110,16 @@ Array *operand(Plan *plan, const Instruction *instruction, int i) {
   if (!has_operand(instruction, i)) refuse(plan, "an operand is missing");
   return &plan->slots[instruction->in[i]].array;
 }
+void require_all_rows(Plan *plan, int64_t value) {
+  if (slot(plan, value)->length >= 0) refuse(plan, "the size of a result depends on values");
+}
 static Slot *root_of(Plan *plan, int64_t value) { return &plan->slots[plan->slots[value].root]; }
 
 static void clear(Slot *made, int64_t value, int dtype, int uses) {
   memset(made, 0, sizeof *made);
   made->array.dtype = dtype;
   made->root = (int)value;
-  made->output = -1;
+  made->output = made->length = made->expected = -1;
   made->uses = uses;
   made->first = INT64_MAX;
   made->last = -1;
@@ -420,10 +441,23 @@ static void fold(Plan *plan, const Instruction *instruction) {
   if (problem) refuse(plan, problem);
 }
 
+/* Whether an instruction waits for values that decide sizes. */
+static int is_late(Plan *plan, const Instruction *instruction) {
+  for (int i = 0; i < instruction->inputs; i++) {
+    if (instruction->in[i] < 0) continue;
+    const Slot *given = slot(plan, instruction->in[i]);
+    int decides_sizes = i < 63 && instruction->sizes >> i & 1;
+    if (given->length >= 0 || (decides_sizes && !given->known)) return 1;
+  }
+  return 0;
+}
+
+enum { READY = -1, DONE = -2 };
+
 /* The instructions of a block in the course of planning. */
 typedef struct {
   const Block *block;
-  int *waits;       /* number of operands that are not planned, by instruction */
+  int *waits;       /* number of operands that are not planned, by instruction, then READY, DONE */
   int *first_edge;  /* of the users of an instruction, -1 at the end */
   int *edge_next, *edge_user;
   int *ready, ready_count;
@@ -434,12 +468,12 @@ static Schedule schedule_of(Plan *plan, const Block *block) {
   for (int i = 0; i < block->count; i++) edges += block->instructions[i].inputs;
   Schedule made = {.block = block};
   size_t count = (size_t)block->count + 1;
-  made.waits = memory(plan, count * sizeof(int));
-  made.first_edge = memory(plan, count * sizeof(int));
-  made.ready = memory(plan, count * sizeof(int));
-  made.edge_next = memory(plan, (size_t)(edges + 1) * sizeof(int));
-  made.edge_user = memory(plan, (size_t)(edges + 1) * sizeof(int));
-  int *maker = memory(plan, (size_t)(values + 1) * sizeof(int)); /* index + 1 */
+  made.waits = scratch(plan, count * sizeof(int));
+  made.first_edge = scratch(plan, count * sizeof(int));
+  made.ready = scratch(plan, count * sizeof(int));
+  made.edge_next = scratch(plan, (size_t)(edges + 1) * sizeof(int));
+  made.edge_user = scratch(plan, (size_t)(edges + 1) * sizeof(int));
+  int *maker = scratch(plan, (size_t)(values + 1) * sizeof(int)); /* index + 1 */
   for (int i = 0; i < block->count; i++) {
     made.first_edge[i] = -1;
     const Instruction *instruction = &block->instructions[i];
@@ -463,6 +497,7 @@ static Schedule schedule_of(Plan *plan, const Block *block) {
 static void becomes_ready(Plan *plan, Schedule *schedule, int i);
 
 static void is_done(Plan *plan, Schedule *schedule, int i) {
+  schedule->waits[i] = DONE;
   for (int edge = schedule->first_edge[i]; edge >= 0; edge = schedule->edge_next[edge]) {
     int user = schedule->edge_user[edge];
     if (!--schedule->waits[user]) becomes_ready(plan, schedule, user);
@@ -473,7 +508,8 @@ static void is_done(Plan *plan, Schedule *schedule, int i) {
 static void becomes_ready(Plan *plan, Schedule *schedule, int i) {
   const Instruction *instruction = &schedule->block->instructions[i];
   const Operator *op = instruction->op;
-  schedule->waits[i] = -1;
+  schedule->waits[i] = READY;
+  if (is_late(plan, instruction)) return;
   if (op->kind == ELEMENTWISE) {
     Array result;
     broadcast_shape(plan, instruction, &result);
@@ -537,6 +573,12 @@ void plan_block(Plan *plan, const Block *block, Steps *steps) {
     is_done(plan, &schedule, i);
   }
   close_group(plan, &plan->group);
+  Instruction *rest = memory(plan, (size_t)(block->count + 1) * sizeof *rest);
+  int late = 0;
+  for (int i = 0; i < block->count; i++) {
+    if (schedule.waits[i] != DONE) rest[late++] = block->instructions[i];
+  }
+  if (late) plan_late(plan, block, rest, late);
   plan->steps = outer;
 }
 
@@ -588,8 +630,8 @@ static int64_t position_for(Slot **live, int count, int64_t bytes) {
 static size_t lay_out(Plan *plan) {
   int count = 0, live_count = 0;
   int64_t total = 0;
-  Slot **all = memory(plan, (size_t)(plan->values + 1) * sizeof *all);
-  Slot **live = memory(plan, (size_t)(plan->values + 1) * sizeof *live);
+  Slot **all = scratch(plan, (size_t)(plan->values + 1) * sizeof *all);
+  Slot **live = scratch(plan, (size_t)(plan->values + 1) * sizeof *live);
   for (int i = 0; i < plan->values; i++) {
     Slot *given = &plan->slots[i];
     if (given->place == WORK && given->root == i && given->last >= 0) all[count++] = given;
@@ -629,6 +671,7 @@ static void resolve(Plan *plan) {
     } else if (given->place == FIXED) {
       *found.where = (char *)given->array.data + found.offset;
     } else {
+      found.value = given->place == INPUT ? given->index : ~given->index;
       plan->addresses[plan->bound_count++] = found;
     }
   }
@@ -644,9 +687,9 @@ static int becomes_output(Plan *plan, const Slot *view, int output) {
   return 1;
 }
 
-static void make(Plan *plan, const Array *inputs) {
+static void make(Plan *plan, const Array *inputs, const char *bases, const Array *results) {
   const Tape *tape = plan->tape;
-  const Block *main = &tape->block[0];
+  const Block *main = plan->block;
   plan->capacity = tape->values + 64;
   plan->slots = malloc((size_t)plan->capacity * sizeof *plan->slots);
   if (!plan->slots) refuse(plan, "out of memory");
@@ -659,21 +702,36 @@ static void make(Plan *plan, const Array *inputs) {
     made->known = 1;
   }
   plan->inputs = memory(plan, (size_t)(main->inputs + 1) * sizeof *plan->inputs);
+  plan->results = memory(plan, (size_t)(main->outputs + 1) * sizeof *plan->results);
+  plan->bases = memory(plan, (size_t)main->inputs + 1);
+  copy_bytes(plan->bases, bases, main->inputs);
   for (int i = 0; i < main->inputs; i++) {
     Slot *made = slot(plan, main->in[i]);
     if (inputs[i].dtype != made->array.dtype) refuse(plan, "an input has another type");
     plan->inputs[i] = inputs[i];
     set_shape(plan, main->in[i], inputs[i].rank, inputs[i].shape);
-    made->place = plan->are_constant[i] ? FIXED : INPUT;
-    made->known = plan->are_constant[i];
-    made->array.data = inputs[i].data;
     made->index = i;
+    made->known = bases[i] != SIZES_ONLY;
+    made->place = made->known ? FIXED : INPUT;
+    if (bases[i] == SAME_ELEMENTS) {
+      int64_t bytes = bytes_of(&inputs[i]);
+      plan->inputs[i].data = memory(plan, (size_t)bytes);
+      copy_bytes(plan->inputs[i].data, inputs[i].data, bytes);
+    }
+    made->array.data = plan->inputs[i].data;
   }
-  for (int i = 0; i < main->outputs; i++) slot(plan, main->out[i])->output = i;
+  for (int i = 0; i < main->outputs; i++) {
+    slot(plan, main->out[i])->output = i;
+    if (!results) continue;
+    int64_t like = new_value(plan, results[i].dtype, results[i].rank, results[i].shape);
+    slot(plan, main->out[i])->expected = (int)like;
+  }
   plan_block(plan, main, &plan->main);
   plan->steps = &plan->main;
   for (int i = 0; i < main->outputs; i++) {
+    require_all_rows(plan, main->out[i]);
     Slot *made = slot(plan, main->out[i]);
+    plan->results[i] = made->array;
     if (made->place == OUTPUT || becomes_output(plan, made, i)) continue;
     int64_t copy = new_value(plan, made->array.dtype, made->array.rank, made->array.shape);
     slot(plan, copy)->output = i;
@@ -682,17 +740,25 @@ static void make(Plan *plan, const Array *inputs) {
   resolve(plan);
 }
 
-Plan *make_plan(const Tape *tape, const Array *inputs, const char *are_constant,
-                const char **problem) {
+/* Free what only the making of a plan needs. */
+static void free_scratch(Plan *plan) {
+  free(plan->group.elements);
+  free(plan->slots);
+  plan->group.elements = NULL;
+  plan->slots = NULL;
+  free_chunks(&plan->scratch);
+}
+
+Plan *make_plan(const Tape *tape, const Block *block, const Array *inputs, const char *bases,
+                const Array *results, const char **problem) {
   Plan *plan = calloc(1, sizeof *plan);
   *problem = "out of memory";
   if (!plan) return NULL;
   plan->tape = tape;
-  plan->are_constant = are_constant;
+  plan->block = block;
   if (!IS_REFUSED(plan)) {
-    make(plan, inputs);
-    free(plan->group.elements);
-    plan->group.elements = NULL;
+    make(plan, inputs, bases, results);
+    free_scratch(plan);
     return plan;
   }
   *problem = plan->problem;
@@ -704,29 +770,27 @@ size_t plan_bytes(const Plan *plan) { return plan->bytes; }
 
 void free_plan(Plan *plan) {
   if (!plan) return;
-  for (Chunk *chunk = plan->chunks; chunk;) {
-    Chunk *next = chunk->next;
-    free(chunk);
-    chunk = next;
-  }
-  free(plan->group.elements);
-  free(plan->slots);
+  free_scratch(plan);
+  free_late(plan->lates);
+  free_chunks(&plan->chunks);
   free(plan->addresses);
   free(plan->workspace);
   free(plan);
 }
 
 int plan_fits(const Plan *plan, const Array *inputs) {
-  for (int i = 0; i < plan->tape->block[0].inputs; i++) {
-    if (!same_shape(&plan->inputs[i], &inputs[i])) return 0;
-    if (plan->inputs[i].dtype != inputs[i].dtype) return 0;
-    if (plan->are_constant[i] && plan->inputs[i].data != inputs[i].data) return 0;
+  for (int i = 0; i < plan->block->inputs; i++) {
+    const Array *known = &plan->inputs[i], *given = &inputs[i];
+    if (!same_shape(known, given) || known->dtype != given->dtype) return 0;
+    if (plan->bases[i] == SAME_MEMORY && known->data != given->data) return 0;
+    if (plan->bases[i] != SAME_ELEMENTS) continue;
+    if (memcmp(known->data, given->data, (size_t)bytes_of(known))) return 0;
   }
   return 1;
 }
 
 const Array *plan_output(const Plan *plan, int i) {
-  return &plan->slots[plan->tape->block[0].out[i]].array;
+  return &plan->results[i];
 }
 
 const char *run_steps(Step *step) {
@@ -740,8 +804,7 @@ const char *run_steps(Step *step) {
 const char *run_plan(Plan *plan, const Array *inputs, void *const *outputs) {
   for (int i = 0; i < plan->bound_count; i++) {
     Address bound = plan->bound[i];
-    const Slot *given = &plan->slots[bound.value];
-    char *base = given->place == INPUT ? inputs[given->index].data : outputs[given->index];
+    char *base = bound.value >= 0 ? inputs[bound.value].data : outputs[~bound.value];
     *bound.where = base + bound.offset;
   }
   return run_steps(plan->main.first);

@@ -55,6 +55,9 @@ typedef struct {
   int root;  /* the value in whose memory this one lies, from an offset on */
   int is_local; /* whether one block of it is kept at a time */
   int output;   /* index of the output of the region, -1 for others */
+  int length;   /* the value that counts the rows that a run has written, -1 where all are */
+  int expected; /* a value that has the same sizes, where they are known before its instruction is
+                   planned; -1 for others */
   int uses, group_uses;
   int64_t offset;      /* in the root */
   int64_t first, last; /* time of the first and the last use of the memory */
@@ -82,15 +85,22 @@ typedef struct Operator {
 extern const Operator OPERATORS[];
 extern const int OPERATOR_COUNT;
 
-/* Make a plan for inputs, of which some are constants, whose memory is the same in every call; NULL
- * with a message if the tape cannot run for them. */
-Plan *make_plan(const Tape *tape, const Array *inputs, const char *are_constant,
-                const char **problem);
+/* What a plan relies on beside the sizes of an input: nothing, the memory, or the elements. */
+enum { SIZES_ONLY, SAME_MEMORY, SAME_ELEMENTS };
+
+/* Make a plan of a block for inputs; NULL with a message if it cannot run for them. `bases` says
+ * what it relies on for each, and `results` has the sizes of the outputs where they are known. */
+Plan *make_plan(const Tape *tape, const Block *block, const Array *inputs, const char *bases,
+                const Array *results, const char **problem);
 void free_plan(Plan *plan);
 size_t plan_bytes(const Plan *plan);
 int plan_fits(const Plan *plan, const Array *inputs);
 const Array *plan_output(const Plan *plan, int i);
 const char *run_plan(Plan *plan, const Array *inputs, void *const *outputs);
+
+/* Plans that are made in the course of a run. */
+typedef struct Late Late;
+void free_late(Late *late);
 
 /* For planners. */
 _Noreturn void refuse(Plan *plan, const char *problem);
@@ -98,7 +108,11 @@ const Tape *tape_of(const Plan *plan);
 Slot *slot(Plan *plan, int64_t value);
 Array *operand(Plan *plan, const Instruction *instruction, int i);
 int has_operand(const Instruction *instruction, int i);
+/* Refuse a value whose number of rows depends on values. */
+void require_all_rows(Plan *plan, int64_t value);
 void *memory(Plan *plan, size_t bytes);
+void *scratch(Plan *plan, size_t bytes); /* memory until the plan is made */
+Late **lates_of(Plan *plan);
 int64_t new_value(Plan *plan, int dtype, int rank, const int64_t *shape);
 void set_shape(Plan *plan, int64_t value, int rank, const int64_t *shape);
 Step *emit(Plan *plan, Run run);
@@ -113,6 +127,9 @@ void copies(Plan *plan, int64_t out, int64_t in);
 /* Emit the steps that follow into other steps; returns those until then. */
 Steps *into(Plan *plan, Steps *steps);
 void plan_block(Plan *plan, const Block *block, Steps *steps);
+/* Emit a step that plans and runs some instructions of a block when the values are known that
+ * decide their sizes. */
+void plan_late(Plan *plan, const Block *block, Instruction *instructions, int count);
 int64_t begin_loop(Plan *plan);
 void end_loop(Plan *plan, int64_t begin);
 void touch(Plan *plan, int64_t value, int64_t time);

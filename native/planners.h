@@ -7,11 +7,12 @@
 #include "plan.h"
 
 Planner plan_identity, plan_shape, plan_size, plan_reshape, plan_squeeze, plan_unsqueeze,
-    plan_flatten, plan_expand, plan_transpose, plan_slice, plan_concat, plan_split,
+    plan_flatten, plan_expand, plan_transpose, plan_slice, plan_window, plan_concat, plan_split,
     plan_constant_of_shape, plan_range, plan_pad, plan_trilu, plan_tile;
 Planner plan_gather, plan_gather_elements, plan_gather_nd, plan_scatter_elements, plan_scatter_nd;
 Planner plan_reduce_sum, plan_reduce_mean, plan_reduce_max, plan_reduce_min, plan_reduce_prod,
-    plan_reduce_sum_square, plan_reduce_l1, plan_reduce_l2, plan_reduce_log_sum, plan_cum_sum;
+    plan_reduce_sum_square, plan_reduce_l1, plan_reduce_l2, plan_reduce_log_sum, plan_arg_max,
+    plan_arg_min, plan_cum_sum;
 Planner plan_softmax, plan_log_softmax;
 Planner plan_mat_mul, plan_gemm;
 Planner plan_function;

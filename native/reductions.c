@@ -301,6 +301,60 @@ PLANNER(l1, magnitude, NOTHING)
 PLANNER(l2, square, ROOT)
 PLANNER(log_sum, sum, LOGARITHM)
 
+/* Find the first or the last extreme of each row; n: outer, length, inner, whether the last. */
+#define RUN_ARG(name, T, IS_BEYOND)                                                          \
+  static const char *run_arg_##name(Step *step) {                                            \
+    const int64_t length = step->n[1], inner = step->n[2], last = step->n[3];                \
+    int64_t *out = (int64_t *)step->out;                                                     \
+    for (int64_t row = 0; row < step->n[0] * inner; row++) {                                 \
+      const T *in = (const T *)step->in[0] + row / inner * length * inner + row % inner;     \
+      int64_t found = 0;                                                                     \
+      for (int64_t k = 1; k < length; k++) {                                                 \
+        T x = in[k * inner], best = in[found * inner];                                       \
+        if (x IS_BEYOND best || (last && x == best)) found = k;                              \
+      }                                                                                      \
+      out[row] = found;                                                                      \
+    }                                                                                        \
+    return NULL;                                                                             \
+  }
+#define RUN_ARGS(name, T) RUN_ARG(max_##name, T, >) RUN_ARG(min_##name, T, <)
+RUN_ARGS(f64, double)
+RUN_ARGS(f32, float)
+RUN_ARGS(i64, int64_t)
+RUN_ARGS(i32, int32_t)
+RUN_ARGS(u8, uint8_t)
+
+static Run arg_kernel(int dtype, int is_max) {
+  switch (dtype) {
+    case FLOAT64: return is_max ? run_arg_max_f64 : run_arg_min_f64;
+    case FLOAT32: return is_max ? run_arg_max_f32 : run_arg_min_f32;
+    case INT64: return is_max ? run_arg_max_i64 : run_arg_min_i64;
+    case INT32: return is_max ? run_arg_max_i32 : run_arg_min_i32;
+    default: return is_max ? run_arg_max_u8 : run_arg_min_u8;
+  }
+}
+
+/* attributes: axis, whether it stays, whether the last index counts */
+static void finds_index(Plan *plan, const Instruction *instruction, int is_max) {
+  Array given = *operand(plan, instruction, 0);
+  int64_t axis = axis_of(plan, instruction->attribute[0], given.rank), shape[MOST_AXES];
+  int rank = 0;
+  for (int i = 0; i < given.rank; i++) {
+    if (i != axis || instruction->attribute[1]) shape[rank++] = i == axis ? 1 : given.shape[i];
+  }
+  set_shape(plan, instruction->out[0], rank, shape);
+  int64_t outer = product(given.shape, 0, axis), inner = product(given.shape, axis + 1, given.rank);
+  if (!given.shape[axis] && outer * inner) refuse(plan, "an extreme of nothing");
+  Step *step = emit(plan, arg_kernel(given.dtype, is_max));
+  reads(plan, &step->in[0], instruction->in[0], 0);
+  writes(plan, &step->out, instruction->out[0], 0);
+  int64_t n[] = {outer, given.shape[axis], inner, instruction->attribute[2]};
+  memcpy(step->n, n, sizeof n);
+}
+
+void plan_arg_max(Plan *plan, const Instruction *instruction) { finds_index(plan, instruction, 1); }
+void plan_arg_min(Plan *plan, const Instruction *instruction) { finds_index(plan, instruction, 0); }
+
 /* n: outer, length, inner, exclusive, reverse, dtype */
 #define RUN_CUM_SUM(name, T)                                                            \
   static const char *run_cum_sum_##name(Step *step) {                                   \

@@ -11,7 +11,7 @@ enum { MOST_PLANS = 8, LARGE_PLAN = 1 << 22 };
  * place is the only one of plans that take much memory. */
 struct Runner {
   Tape *tape;
-  char *are_constant; /* whether an input has the same memory in every call */
+  char *bases; /* what plans rely on beside the sizes of an input */
   Plan *plans[MOST_PLANS];
   unsigned next; /* the place whose plan a new one replaces */
 };
@@ -20,23 +20,23 @@ Runner *make_runner(const char *tape, size_t bytes) {
   Runner *runner = calloc(1, sizeof *runner);
   if (!runner) return NULL;
   runner->tape = read_tape(tape, bytes);
-  if (runner->tape) runner->are_constant = calloc((size_t)runner_block(runner)->inputs + 1, 1);
-  if (runner->are_constant) return runner;
-  free_runner(runner);
-  return NULL;
+  if (runner->tape) runner->bases = calloc((size_t)runner_block(runner)->inputs + 1, 1);
+  if (!runner->bases) return free_runner(runner), NULL;
+  for (int i = 0; i < runner->tape->givens; i++) runner->bases[runner->tape->given[i]] = SAME_ELEMENTS;
+  return runner;
 }
 
 void free_runner(Runner *runner) {
   if (!runner) return;
   for (int i = 0; i < MOST_PLANS; i++) free_plan(runner->plans[i]);
   free_tape(runner->tape);
-  free(runner->are_constant);
+  free(runner->bases);
   free(runner);
 }
 
 const Block *runner_block(const Runner *runner) { return &runner->tape->block[0]; }
 
-void set_constant(Runner *runner, int input) { runner->are_constant[input] = 1; }
+void set_constant(Runner *runner, int input) { runner->bases[input] = SAME_MEMORY; }
 
 static Plan *take(Plan **place) { return __atomic_exchange_n(place, NULL, __ATOMIC_ACQ_REL); }
 
@@ -53,7 +53,8 @@ static Plan *plan_for(Runner *runner, const Array *inputs, Plan ***place, const 
     if (plan_fits(plan, inputs)) return plan;
     put(*place, plan);
   }
-  Plan *made = make_plan(runner->tape, inputs, runner->are_constant, problem);
+  const Tape *tape = runner->tape;
+  Plan *made = make_plan(tape, &tape->block[0], inputs, runner->bases, NULL, problem);
   if (made && plan_bytes(made) > LARGE_PLAN) {
     *place = &runner->plans[0];
   } else {

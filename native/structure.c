@@ -169,6 +169,43 @@ void plan_slice(Plan *plan, const Instruction *instruction) {
   place_strided(plan, instruction, strides, offset);
 }
 
+/* n: elements, bytes of one, rows to choose from, rows in the window, bytes of a row */
+static const char *run_window(Step *step) {
+  const int64_t *n = step->n;
+  int64_t start = *(const int64_t *)step->in[1];
+  if (start < 0 || start + n[3] > n[2]) return "a Slice ends beyond the array";
+  copy_layout(step->out, step->in[0] + start * n[4], step->extra, (size_t)n[1], 0, n[0]);
+  return NULL;
+}
+
+/* A slice of known length that starts where a value says; attribute: axis */
+void plan_window(Plan *plan, const Instruction *instruction) {
+  Array given = *operand(plan, instruction, 0);
+  int64_t axis = axis_of(plan, instruction->attribute[0], given.rank), start = 0, length = 0;
+  int64_t rows = given.shape[axis], strides[MOST_AXES];
+  strides_of(&given, strides);
+  known_integers(plan, instruction->in[2], &length, 1);
+  int64_t stride = strides[axis];
+  given.shape[axis] = length;
+  set_shape(plan, instruction->out[0], given.rank, given.shape);
+  if (slot(plan, instruction->in[1])->known) {
+    known_integers(plan, instruction->in[1], &start, 1);
+    if (start < 0 || start + length > rows) refuse(plan, "a Slice ends beyond the array");
+    place_strided(plan, instruction, strides, start * stride);
+    return;
+  }
+  Step *step = emit(plan, run_window);
+  Layout *layout = memory(plan, sizeof *layout);
+  *layout = layout_of(given.rank, given.shape, strides);
+  step->extra = layout;
+  reads(plan, &step->in[0], instruction->in[0], 0);
+  reads(plan, &step->in[1], instruction->in[1], 0);
+  writes(plan, &step->out, instruction->out[0], 0);
+  int64_t n[] = {slot(plan, instruction->out[0])->array.size, bytes_of_one(plan, instruction->in[0]),
+                 rows, length, stride};
+  memcpy(step->n, n, sizeof n);
+}
+
 typedef struct {
   const char *in;
   int64_t bytes;

@@ -50,6 +50,7 @@ static void read_instruction(Reader *reader, Tape *tape, Instruction *made) {
   made->inputs = (int)next(reader, 0, 1 << 16);
   made->outputs = (int)next(reader, 0, 1 << 16);
   made->attributes = (int)next(reader, 0, 1 << 16);
+  made->sizes = next(reader, 0, INT64_MAX);
   made->in = next_values(reader, made->inputs, -1, tape);
   made->out = next_words(reader, made->outputs);
   made->attribute = next_words(reader, made->attributes);
@@ -84,10 +85,15 @@ static void read_all(Reader *reader, Tape *tape) {
   tape->constant_values = calloc((size_t)tape->constants + 1, sizeof *tape->constant_values);
   tape->constant_arrays = calloc((size_t)tape->constants + 1, sizeof *tape->constant_arrays);
   for (int i = 0; !reader->failed && i < tape->constants; i++) read_constant(reader, tape, i);
+  tape->givens = (int)next(reader, 0, tape->values);
+  tape->given = next_words(reader, tape->givens);
   tape->blocks = (int)next(reader, 1, 1 << 20);
   if (reader->failed) return;
   tape->block = calloc((size_t)tape->blocks, sizeof *tape->block);
   for (int i = 0; !reader->failed && i < tape->blocks; i++) read_block(reader, tape, &tape->block[i]);
+  for (int i = 0; !reader->failed && i < tape->givens; i++) {
+    if (tape->given[i] < 0 || tape->given[i] >= tape->block[0].inputs) reader->failed = 1;
+  }
 }
 
 Tape *read_tape(const char *bytes, size_t size) {

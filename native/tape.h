@@ -9,6 +9,7 @@ enum { TAPE_MAGIC = 0x70746b31 };
 typedef struct {
   const struct Operator *op;
   int inputs, outputs, attributes;
+  int64_t sizes;      /* a bit for each operand whose value decides sizes */
   const int64_t *in;  /* values, -1 where an operand is left out */
   const int64_t *out;
   const int64_t *attribute;
@@ -27,6 +28,8 @@ typedef struct {
   int constants;
   int *constant_values;
   Array *constant_arrays;
+  int givens;
+  const int64_t *given; /* inputs of the region whose values decide sizes */
   Block *block; /* the first is the region, the others are bodies of its loops and branches */
   int *uses;    /* number of uses of each value */
 } Tape;

@@ -144,6 +144,19 @@ def test_extremes(name, axes, dtype, run_both):
         assert_same_bits(found, expected)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32", "uint8"])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("name", ["ArgMax", "ArgMin"])
+def test_places_of_extremes(name, axis, dtype, run_both):
+    feed = {"a": values(dtype, (5, 4, 6))}
+    for keeps in (0, 1):
+        for last in (0, 1):
+            options = {"axis": axis, "keepdims": keeps, "select_last_index": last}
+            node = helper.make_node(name, ["a"], ["out"], **options)
+            [expected], [found] = run_both(model_of([node], feed, {"out": KINDS["int64"]}), feed)
+            np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("axes", AXES)
 @pytest.mark.parametrize("name", [*SUMS, "ReduceProd"])

@@ -13,7 +13,7 @@ from onnx import TensorProto
 
 from pytensor_onnx import native
 from pytensor_onnx.graph.domains import DOMAINS, STANDARD_DOMAIN
-from pytensor_onnx.kernels.graph_scope import Scope
+from pytensor_onnx.kernels.graph_scope import Scope, bodies
 from pytensor_onnx.kernels.native_operators import covers
 
 Operand = str | np.ndarray | None
@@ -255,7 +255,38 @@ def _sized(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruc
 
 @lowers("Slice")
 def _slice(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    window = _window(node, scope)
+    if window:
+        return [window]
     return [Instruction("Slice", node.input, node.output, sizes=range(1, len(node.input)))]
+
+
+def _window(node: onnx.NodeProto, scope: Scope) -> Instruction | None:
+    """Return a slice from a start to the sum of that start and a length, None for others."""
+    axes, steps = (scope.constant(x) if (x := _given(node, i)) else None for i in (3, 4))
+    if axes is None or axes.size != 1 or (_given(node, 4) and (steps is None or steps.item() != 1)):
+        return None
+    start, end = (_behind_shapes(name, scope) for name in node.input[1:3])
+    found = scope.producer(end)
+    if found is None or found[0].op_type != "Add" or start not in found[0].input:
+        return None
+    is_integer = scope.dtype(start) == TensorProto.INT64
+    if not is_integer or any(scope.shape(x) not in ([], [1]) for x in found[0].input):
+        return None
+    left, right = found[0].input
+    length = right if left == start else left
+    return Instruction(
+        "Window", [node.input[0], start, length], node.output, axes.ravel().tolist(), sizes=[2]
+    )
+
+
+def _behind_shapes(name: str, scope: Scope) -> str:
+    """Return the value whose elements a value has in another shape."""
+    found = scope.producer(name)
+    while found and found[0].op_type in ("Identity", "Unsqueeze", "Squeeze", "Reshape"):
+        name = found[0].input[0]
+        found = scope.producer(name)
+    return name
 
 
 @lowers("Flatten")
@@ -353,6 +384,14 @@ def _reduce(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instru
     return [Instruction(node.op_type, [node.input[0], axes], node.output, settings, sizes=[1])]
 
 
+@lowers("ArgMax", "ArgMin")
+def _arg(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    _require(scope.dtype(node.input[0]) in _ORDERED, f"{node.op_type} has no kernel for this type")
+    settings = [attributes.get(x, y) for x, y in (("axis", 0), ("keepdims", 1))]
+    settings += [attributes.get("select_last_index", 0)]
+    return [Instruction(node.op_type, node.input, node.output, settings)]
+
+
 @lowers("CumSum")
 def _cum_sum(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
     settings = [attributes.get("exclusive", 0), attributes.get("reverse", 0)]
@@ -421,10 +460,20 @@ def _scan(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruct
 def _loop(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
     states, body = len(node.input) - 2, attributes["body"]
     _require(all(node.output), "a Loop without some results")
-    sizes = [0, 1] if len(node.output) > states else []
-    _require(not sizes or _never_stops(body, scope), "a Loop that may stop before its last step")
+    sizes = [0] if len(node.output) > states else []
     inputs = [_given(node, 0), _given(node, 1), *node.input[2:]]
     return [Instruction("Loop", inputs, node.output, [states], sizes=sizes, bodies=[body])]
+
+
+def partial_results(node: onnx.NodeProto, scope: Scope) -> list[str]:
+    """Return the results that have a row for each step of a loop, if it may stop early."""
+    if node.op_type != "Loop" or node.domain not in ("", "ai.onnx"):
+        return []
+    start = scope.constant(node.input[1]) if _given(node, 1) else True
+    [body] = bodies(node)
+    if start is not None and bool(start) and _never_stops(body, scope):
+        return []
+    return list(node.output[len(node.input) - 2 :])
 
 
 def _never_stops(body: onnx.GraphProto, scope: Scope) -> bool:

@@ -13,9 +13,9 @@ from onnx import NodeProto
 from pytensor_onnx import native
 from pytensor_onnx.graph.domains import STANDARD_DOMAIN
 from pytensor_onnx.kernels.graph_scope import Scope, bodies, captured
-from pytensor_onnx.kernels.instructions import FUNCTIONS
+from pytensor_onnx.kernels.instructions import FUNCTIONS, partial_results
 from pytensor_onnx.kernels.limits import has_many_axes, is_large, is_slow_function
-from pytensor_onnx.kernels.tape import Knowledge, Tape
+from pytensor_onnx.kernels.tape import PARTIAL, Knowledge, Tape
 
 DOMAIN = native.REGION_DOMAIN
 AS_FUNCTIONS = ("Erf", "Sigmoid", "Softplus")
@@ -112,7 +112,7 @@ def fuse(source: bytes, *, every_size: bool = False) -> Fusion:
         A serialized model.
     every_size
         Whether regions have all nodes that the library covers, also nodes that ONNX Runtime runs
-        faster, and nodes whose sizes follow from integer inputs.
+        faster, and, in models without loops too, nodes whose sizes follow from integer inputs.
     """
     if len(source) > MOST_BYTES and not every_size:
         return Fusion(None)
@@ -123,7 +123,9 @@ def fuse(source: bytes, *, every_size: bool = False) -> Fusion:
     model = onnx.shape_inference.infer_shapes(model)
     if every_size:
         _name_functions(model.graph, None)
-    pass_ = _Pass(every_size, _integers(model.graph) if every_size else ())
+    # Numbers of steps decide the sizes of what loops stack.
+    has_loop = not {"Loop", "Scan"}.isdisjoint(_operators(model.graph.node))
+    pass_ = _Pass(every_size, _integers(model.graph) if every_size or has_loop else ())
     pass_.run(model.graph, None)
     if not pass_.regions:
         return Fusion(None, stayed=tuple(pass_.stayed))
@@ -225,6 +227,9 @@ class _Pass:
         made = self.knowledge.instructions(node, scope)
         is_slow = not self.every_size and is_slow_function(node, scope)
         is_large = not isinstance(made, str) and (is_slow or self._is_large(node, scope))
+        if not isinstance(made, str):
+            partial = PARTIAL if partial_results(node, scope) else ""
+            made = self.knowledge.waits(node, scope) or partial or made
         if is_large or isinstance(made, str):
             is_function = node.domain == STANDARD_DOMAIN and native.has_kernel(node.op_type)
             return (

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import onnx
 
-from pytensor_onnx.kernels.graph_scope import Scope
+from pytensor_onnx.kernels.graph_scope import Scope, bodies, captured
 from pytensor_onnx.kernels.instructions import (
     DTYPES,
     Instruction,
     NotCoveredError,
     Operand,
     instructions_of,
+    partial_results,
 )
 from pytensor_onnx.kernels.native_operators import operator_numbers
 
@@ -22,6 +23,8 @@ MOST_EMBEDDED = 64
 """Elements of the largest constant that stands in the tape; larger ones are inputs."""
 _BODY_AT = {"If": 0, "Loop": 1, "Scan": 2}
 """Position of the first body among the attributes of an instruction."""
+
+PARTIAL = "the length of a result of a Loop depends on values"
 
 Key = tuple[int, str]
 
@@ -45,6 +48,7 @@ class Knowledge:
         self.given: set[str] = set()
         self._known: dict[Key, bool] = {}
         self._instructions: dict[int, list[Instruction] | str] = {}
+        self._scopes: dict[int, Scope] = {}
         self._kept: list[object] = []
 
     def instructions(self, node: onnx.NodeProto, scope: Scope) -> list[Instruction] | str:
@@ -62,24 +66,45 @@ class Knowledge:
         for name in node.input:
             if name and scope.dtype(name) not in DTYPES:
                 raise NotCoveredError(f"{node.op_type} has an operand of another type")
-        for instruction in made:
-            for i in instruction.sizes:
-                operand = instruction.inputs[i] if i < len(instruction.inputs) else None
-                if isinstance(operand, str) and not self.is_known(operand, scope):
-                    raise NotCoveredError(f"a size of {node.op_type} depends on values")
-            for body in instruction.bodies:
-                self._check_body(body, scope)
+        for body in bodies(node):
+            self._check_body(node, body, scope)
         return made
 
-    def _check_body(self, body: onnx.GraphProto, scope: Scope) -> None:
-        inner = Scope(body, scope)
+    def _check_body(self, owner: onnx.NodeProto, body: onnx.GraphProto, scope: Scope) -> None:
+        inner = self._inner(body, scope)
+        waiting: dict[str, str] = {}
+        partial: list[str] = []
         for node in body.node:
             made = self.instructions(node, inner) if node.op_type != "Constant" else []
             if isinstance(made, str):
                 raise NotCoveredError(f"{made} in a body")
-        for result in body.output:
+            partial += partial_results(node, inner)
+            used = [*node.input, *captured(node)]
+            reason = self.waits(node, inner) or next((waiting[x] for x in used if x in waiting), "")
+            if reason or not set(partial).isdisjoint(used):
+                waiting |= dict.fromkeys(node.output, reason or PARTIAL)
+        for i, result in enumerate(body.output):
             if inner.dtype(result.name) not in DTYPES:
                 raise NotCoveredError("a result of a body has another type")
+            reason = PARTIAL if result.name in partial else waiting.get(result.name, "")
+            if reason and (result.name in partial or i >= _sized_outputs(owner)):
+                raise NotCoveredError(f"{reason} in a body")
+
+    def waits(self, node: onnx.NodeProto, scope: Scope) -> str:
+        """Return why the sizes of a covered node are known in the course of a run only."""
+        made = self.instructions(node, scope)
+        for instruction in made if not isinstance(made, str) else ():
+            for i in instruction.sizes:
+                operand = instruction.inputs[i] if i < len(instruction.inputs) else None
+                if isinstance(operand, str) and not self.is_known(operand, scope):
+                    return f"a size of {node.op_type} depends on values"
+        return ""
+
+    def _inner(self, body: onnx.GraphProto, scope: Scope) -> Scope:
+        if id(body) not in self._scopes:
+            self._kept.append(body)
+            self._scopes[id(body)] = Scope(body, scope)
+        return self._scopes[id(body)]
 
     def is_known(self, name: str, scope: Scope) -> bool:
         """Return whether a value is a constant or follows from sizes alone."""
@@ -100,11 +125,26 @@ class Knowledge:
             return False
         node, owner = found
         made = self.instructions(node, owner)
-        if isinstance(made, str) or any(x.bodies for x in made):
+        if isinstance(made, str):
+            return False
+        if node.op_type == "If":
+            results = [(x.name, self._inner(b, owner)) for b in bodies(node) for x in b.output]
+            return self.is_known(node.input[0], owner) and all(
+                self.is_known(name, inner) for name, inner in results
+            )
+        if any(x.bodies for x in made):
             return False
         if node.op_type in ("Shape", "Size"):
             return True
         return all(self.is_known(x, owner) for x in node.input if x)
+
+
+def _sized_outputs(node: onnx.NodeProto) -> int:
+    """Return how many first outputs of a node's body have sizes that are known before a step."""
+    if node.op_type == "Loop":
+        return len(node.input) - 1
+    arrays = [x.i for x in node.attribute if x.name == "num_scan_inputs"]
+    return len(node.input) - arrays[0] if arrays else 0
 
 
 class Tape:
@@ -136,7 +176,13 @@ class Tape:
         head = [MAGIC, len(self._dtypes), *self._dtypes, self._constant_count]
         main.inputs = list(self.inputs.values())
         main.outputs = results
-        rest = [len(self._blocks), *(word for block in self._blocks for word in block.words())]
+        known = [i for i, name in enumerate(self.inputs) if name in self.knowledge.given]
+        rest = [
+            len(known),
+            *known,
+            len(self._blocks),
+            *(word for block in self._blocks for word in block.words()),
+        ]
         parts = [np.array(head), *self._constants, np.array(rest)]
         return np.concatenate(parts, dtype="int64").tobytes()
 
@@ -211,7 +257,8 @@ class Tape:
             outputs.append(made)
         block.defines |= set(outputs)
         number = operator_numbers()[instruction.operator]
-        block.instructions += [number, len(inputs), len(outputs), len(attributes)]
+        sizes = sum(1 << i for i in instruction.sizes if i < len(instruction.inputs))
+        block.instructions += [number, len(inputs), len(outputs), len(attributes), sizes]
         block.instructions += [*inputs, *outputs, *attributes]
         block.count += 1
 

@@ -118,7 +118,6 @@ def tape_of(path: Path) -> bytes:
         "outputs": [_described(x) for x in model.graph.output],
         "operands": _operands(graph, region, data),
         "results": list(region.output),
-        "given": fusion.given,
         "state": _state(model),
     }
     text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()

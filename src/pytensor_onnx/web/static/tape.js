@@ -19,9 +19,6 @@ const ARRAY = 88;
 /** Bytes that memory grows by before the module starts anew, as it cannot shrink. */
 const ROOM = 2 ** 26;
 
-/** Values of inputs that decide sizes, each with a plan, before the module starts anew. */
-const MOST_GIVEN = 100;
-
 /** Numbers and arrays of dtypes. @type {Record<string, [number, any]>} */
 const DTYPES = {
   float32: [1, Float32Array],
@@ -68,8 +65,6 @@ export class Model {
     this.runner = this.first = 0;
     /** Addresses of constants by the position of the operand. @type {Map<number, number>} */
     this.constants = new Map();
-    /** Addresses of values that decide sizes. @type {Map<string, number>} */
-    this.given = new Map();
     /** Inputs of the model. @type {Value[]} */
     this.inputs = header.inputs;
     /** Outputs of the model. @type {Value[]} */
@@ -96,9 +91,7 @@ export class Model {
     this.runner = exports.open(copy, tape[1]);
     exports.release(copy);
     if (!this.runner) throw new Error("model.tape is damaged");
-    this.given.clear();
     for (let i = 0; i < operands.length; i++) {
-      if (this.header.given.includes(operands[i])) exports.hold(this.runner, i);
       if (typeof operands[i] === "string") continue;
       this.constants.set(i, this.copy(this.part(operands[i].data)));
       exports.hold(this.runner, i);
@@ -124,8 +117,7 @@ export class Model {
       this.exports = null;
       throw new Error(`the model cannot run: ${reason}`);
     } finally {
-      const isLarge = this.exports?.memory.buffer.byteLength > this.first + ROOM;
-      if (isLarge || this.given.size > MOST_GIVEN) this.exports = null;
+      if (this.exports?.memory.buffer.byteLength > this.first + ROOM) this.exports = null;
     }
   }
 
@@ -140,11 +132,8 @@ export class Model {
     operands.forEach((/** @type {any} */ operand, /** @type {number} */ i) => {
       if (typeof operand !== "string") return this.describe(made + i * ARRAY, operand, /** @type {number} */ (this.constants.get(i)));
       const { data, dims } = given[operand];
-      // A plan for values that decide sizes is found by the address of these values.
-      const isKept = this.header.given.includes(operand);
-      const [places, key] = isKept ? [this.given, `${operand} ${data}`] : [copies, operand];
-      const address = places.get(key) ?? this.copy(data);
-      places.set(key, address);
+      const address = copies.get(operand) ?? this.copy(data);
+      copies.set(operand, address);
       const { dtype } = /** @type {Value} */ (this.inputs.find(({ name }) => name === operand));
       this.describe(made + i * ARRAY, { dtype, dims }, address);
     });
