@@ -85,6 +85,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "plot_gallery": "True",
     "min_reported_time": 1e9,
+    "write_computation_times": False,
 }
 
 # Pages that the build makes beside those of Sphinx.

@@ -27,11 +27,9 @@ def attention(
     past_key: Any = None,
     past_value: Any = None,
 ) -> Any:
-    r"""Average the values with weights from the softmax of the scores of queries and keys.
+    """Average the values with weights from the softmax of the scores of queries and keys.
 
-    .. math:: \mathrm{softmax}(s\, Q K^\top + M)\, V
-
-    as the operator ``Attention`` of ONNX defines it.
+    It computes ``softmax(s Q Kᵀ + M) V``, as the operator ``Attention`` of ONNX defines it.
 
     Parameters
     ----------
