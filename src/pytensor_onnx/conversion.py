@@ -19,7 +19,6 @@ from pytensor_onnx.dynamic_axes import (
     check_names,
     name_output_dims,
     names_by_axis,
-    warn_of_lost_names,
 )
 from pytensor_onnx.errors import Problem, PyTensorONNXError, UnsupportedCase, raise_problems
 from pytensor_onnx.graph.builder import Builder
@@ -146,8 +145,6 @@ def convert(fgraph: FunctionGraph, options: ConversionOptions) -> Converted:
     if options.dim_names:
         _keep_names_of_outputs(fgraph, outputs, scope)
     infer_and_name_dims(graph, scope)
-    names = [*input_names, *result_names]
-    warn_of_lost_names(zip(names, [*graph.inputs, *graph.outputs], strict=True), axes)
     model = _make_model(graph, [local.function for local in scope.functions.values()])
     tensors = {v: x for v, x in converter.values.items() if isinstance(x, ir.Value)}
     return Converted(model, scope, scope.failures, tensors)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -88,13 +88,14 @@ def name_output_dims(
         value.shape = ir.Shape(dims)
 
 
-def warn_of_lost_names(values: Iterable[tuple[str, ir.Value]], axes: NamedAxes) -> None:
+def warn_of_lost_names(graph: ir.Graph, dynamic_axes: DynamicAxes | None) -> None:
     """Warn of the user's names that dimensions of inputs and outputs do not have."""
+    axes = named_axes(dynamic_axes)
     lost = [
-        f"axis {axis} of {name} the name {dim!r}, but the graph makes its size {dims[axis]}"
-        for name, value in values
+        f"axis {axis} of {value.name} the name {dim!r}, but the graph makes its size {dims[axis]}"
+        for value in (*graph.inputs, *graph.outputs)
         if (dims := dims_of(value)) is not None
-        for axis, dim in axes.get(name, {}).items()
+        for axis, dim in axes.get(str(value.name), {}).items()
         if dim is not None and dims[axis] != dim
     ]
     if lost:

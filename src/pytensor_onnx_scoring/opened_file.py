@@ -11,7 +11,7 @@ import numpy as np
 
 from pytensor_onnx_scoring.columns import Problem, constant
 from pytensor_onnx_scoring.interface import Interface, OutputColumn, Tensor
-from pytensor_onnx_scoring.problems import ScoringError, raise_problems
+from pytensor_onnx_scoring.problems import MissingConstantError, ScoringError, raise_problems
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -164,8 +164,10 @@ def outputs_of_rows(interface: Interface) -> Sequence[Tensor]:
 def read_constants(interface: Interface, given: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Return the arrays of the inputs without rows."""
     problems, found = [], {}
+    kind = ScoringError
     for tensor in interface.others:
         if tensor.name not in given:
+            kind = MissingConstantError
             problems.append(
                 f"input {tensor.name}, {tensor}, has no axis of rows of any size: give its value, "
                 f"constants={{{tensor.name!r}: ...}}, or export the model with this axis in "
@@ -178,7 +180,7 @@ def read_constants(interface: Interface, given: Mapping[str, Any]) -> dict[str, 
             problems.append(f"the constant {tensor.name} {problem}")
     known = {x.name for x in interface.others}
     problems += [f"there is no input {name} without rows" for name in given if name not in known]
-    raise_problems(problems, "constants do not fit the file")
+    raise_problems(problems, "constants do not fit the file", kind)
     return found
 
 

@@ -8,7 +8,13 @@ class ScoringError(ValueError):
     """Raised if a table does not fit a file, or a file cannot score tables."""
 
 
-def raise_problems(problems: Sequence[str], summary: str) -> None:
+class MissingConstantError(ScoringError):
+    """Raised if an input without rows has no value in ``constants``."""
+
+
+def raise_problems(
+    problems: Sequence[str], summary: str, kind: type[ScoringError] = ScoringError
+) -> None:
     """Raise one error of all problems, if there are any.
 
     Examples
@@ -23,7 +29,7 @@ def raise_problems(problems: Sequence[str], summary: str) -> None:
     """
     if problems:
         listing = "\n".join(f"- {problem}" for problem in dict.fromkeys(problems))
-        raise ScoringError(f"{summary}:\n{listing}")
+        raise kind(f"{summary}:\n{listing}")
 
 
 def similar(name: str, known: Collection[str]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
@@ -62,4 +64,18 @@ def _open(model: str | bytes, threads: int, providers: Sequence[str] | None) -> 
     options.inter_op_num_threads = 1
     options.log_severity_level = 4
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    if names == ["CPUExecutionProvider"] and (library := _kernels()):
+        options.register_custom_ops_library(library)
     return onnxruntime.InferenceSession(model, options, providers=wanted)
+
+
+def _kernels() -> str | None:
+    """Return the library of `pytensor_onnx.native`, None where it is switched off or not built.
+
+    It is found beside this package, since `pytensor_onnx` imports PyTensor.
+    """
+    if os.environ.get("PYTENSOR_ONNX_KERNELS", "1") == "0":
+        return None
+    folder = Path(__file__).parents[1] / "pytensor_onnx" / "kernels"
+    found = folder.glob(f"kernels-{sys.platform}-{platform.machine().lower()}.*")
+    return next(map(str, found), None)

@@ -189,3 +189,14 @@ def test_a_seed_is_stored_or_an_input(drawn):
     np.testing.assert_array_equal(stored([1.0, 2.0])[0], by_seed([1.0, 2.0], seed=7)[0])
     keyed = export_predictor(*drawn, **wanted, row_id="key")
     assert [list(x.shape)[-1:] for x in keyed.inputs][-1] == [1]
+
+
+def test_keys_have_a_column_of_their_own():
+    with pm.Model(coords={"feature": ["age", "id"]}) as model:
+        x = pm.Data("x", np.ones((2, 2)), dims=("row", "feature"))
+        pm.Normal("y", x @ pm.Normal("slopes", dims="feature"), 1, observed=[1.0, 2.0], dims="row")
+    draws = {"slopes": np.ones((1, 50, 2))}
+    with pytest.raises(
+        ArgumentError, match="row_id='id' is a column of x: name the keys otherwise"
+    ):
+        export_predictor(model, draws, row_id="id", verify=False)

@@ -12,8 +12,8 @@ import pytensor.tensor as pt
 import pytest
 
 import pytensor_onnx.scoring
-from pytensor_onnx import export_onnx
-from pytensor_onnx_scoring import Scorer, ScoringError
+from pytensor_onnx import export_onnx, native
+from pytensor_onnx_scoring import Scorer, ScoringError, sessions
 
 WIDTH, HEIGHT = np.array([1.0, 2.0, 3.0]), np.array([3.0, 4.0, 5.0])
 TABLE = {"height": HEIGHT, "width": WIDTH}
@@ -265,3 +265,23 @@ def test_pandas_columns_are_read_at_once_or_alone(linear, kind):
     if kind == "float64":
         with pytest.raises(ScoringError, match="column b has numbers beyond the range of float32"):
             scorer(frame * [1e300, 1])
+
+
+def test_sessions_have_the_kernels_of_the_package_unless_they_are_switched_off(monkeypatch):
+    found = native.library()
+    assert sessions._kernels() == (str(found) if found else None)
+    monkeypatch.setenv(native.SWITCH, "0")
+    assert sessions._kernels() is None
+
+
+def test_functions_with_kernels_score_as_without(tmp_path, monkeypatch):
+    n, a = pt.vector("n"), pt.tensor3("a", shape=(None, 4, 4))
+    results = {"g": pt.gammaln(n), "l": pt.linalg.slogdet(a)[1]}
+    axes = {"n": {0: "row"}, "a": {0: "row"}}
+    model = export_onnx([n, a], results, dynamic_axes=axes, verify=False).proto
+    table = {"n": np.linspace(0.1, 90, 7), "a": np.random.default_rng(1).normal(size=(7, 4, 4))}
+    kernels = Scorer(model.SerializeToString())(table)
+    monkeypatch.setenv(native.SWITCH, "0")
+    plain = Scorer(model.SerializeToString(), threads=2)(table)
+    for name, values in plain.items():
+        np.testing.assert_allclose(kernels[name], values, rtol=1e-12, atol=1e-12)

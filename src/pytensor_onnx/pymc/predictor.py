@@ -164,6 +164,7 @@ def export_predictor(
     results = dict(zip(results, graph.of_values(list(results.values())), strict=True))
     description = {"draws": n_draws, "outputs": {k: list(v) for k, v in wanted.items()}}
     columns = columns_of_data(graph)
+    keys.check_columns({**columns, **(read.feature_names or {})})
     for name, kinds in wanted.items():
         rank = graph.model[name].type.ndim
         endings = {kind: summary.endings(kind, categories or {}, name) for kind in kinds}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 
 import numpy as np
 import pytensor.tensor as pt
@@ -46,6 +46,14 @@ class Keys:
         if self._row_id is None:
             return None
         return lambda outputs, n: keyed_by_row(outputs, self._sources, n, self.seed, self._row_id)
+
+    def check_columns(self, columns: Mapping[str, Collection[str]]) -> None:
+        """Raise if the keys have the name of a column of data, which a table has once."""
+        for name, features in columns.items():
+            if self._row_id is not None and self._row_id.name in features:
+                raise ArgumentError(
+                    f"row_id={self._row_id.name!r} is a column of {name}: name the keys otherwise"
+                )
 
     def add_to(self, inputs: Inputs) -> None:
         """Add the inputs, as far as outputs depend on them."""

@@ -22,6 +22,7 @@ from pytensor_onnx.serving.protocol import column_metadata, kserve_manifest, mod
 from pytensor_onnx.serving.tensors import served_model
 from pytensor_onnx.serving.triton import labels_file, triton_config
 from pytensor_onnx_scoring import Scorer, ScoringError
+from pytensor_onnx_scoring.problems import MissingConstantError
 
 Texts = dict[str, str]
 """Texts of files by their paths in a folder."""
@@ -179,7 +180,8 @@ def _scorer_and_example(request: Request) -> tuple[Scorer, dict[str, list]]:
     try:
         return _scored(request.path, request.constants)
     except ScoringError as error:
-        way = "; in a shell by --constant NAME=VALUE" if "constants=" in str(error) else ""
+        is_missing = isinstance(error, MissingConstantError)
+        way = "; in a shell by --constant NAME=VALUE" if is_missing else ""
         raise PyTensorONNXError(
             f"{request.path} cannot be served as a table: {error}{way}"
         ) from error

@@ -91,7 +91,7 @@ def build_site(
         site = Path(temporary) / "site"
         shutil.copytree(str(files("pytensor_onnx.web") / "static"), site)
         _write_model(Path(model), site / "model.onnx")
-        reason = _write_engine(engine, site, webgpu)
+        reason = _write_engine(engine, Path(model), site, webgpu)
         described["runtime"] = {"engine": "tape"}
         if reason:
             described["runtime"] = _runtime(package, site, runtime) | {"reason": reason}
@@ -207,8 +207,8 @@ def _add_example(entry: dict[str, Any], folder: Path) -> None:
     entry["control"]["example"] = f"{folder.name}/{Path(example).name}"
 
 
-def _write_engine(engine: str, site: Path, webgpu: bool) -> str:
-    """Write the model as a tape, or return why ONNX Runtime Web runs it."""
+def _write_engine(engine: str, model: Path, site: Path, webgpu: bool) -> str:
+    """Write the copy of a model as a tape, or return why ONNX Runtime Web runs it."""
     if engine == "onnxruntime":
         return "as the engine of the page"
     if webgpu:
@@ -219,7 +219,7 @@ def _write_engine(engine: str, site: Path, webgpu: bool) -> str:
         write_tape(site / "model.onnx", site)
     except NoTapeError as error:
         if engine == "tape":
-            raise
+            raise type(error)(f"{model}: {error}") from None
         return str(error)
     return ""
 

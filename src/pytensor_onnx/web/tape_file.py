@@ -106,7 +106,7 @@ def tape_of(path: Path) -> bytes:
     graph = onnx.load_model_from_string(fusion.model).graph if fusion.model else onnx.GraphProto()
     region = whole_region(graph)
     if region is None:
-        raise UncoveredError(f"{path.name}: a tape does not cover {_uncovered(fusion)}")
+        raise UncoveredError(f"a tape does not cover {_uncovered(fusion)}")
     data = _Data()
     tape = region.attribute[0].s
     header = {

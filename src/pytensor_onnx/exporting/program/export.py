@@ -11,7 +11,7 @@ from pytensor.compile.ops import view_op
 from pytensor.gradient import grad
 from pytensor.graph.basic import Variable
 
-from pytensor_onnx.dynamic_axes import DynamicAxes
+from pytensor_onnx.dynamic_axes import DynamicAxes, warn_of_lost_names
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.exporting.program.sources import export_function, export_graph
 from pytensor_onnx.exporting.requests.arguments import (
@@ -147,7 +147,8 @@ def export_onnx(
         "precision": precision,
     }
     options = ExportOptions.of("export_onnx", {**given, **session}, others=_GRAPH_KEYWORDS)
-    return export_graph(inputs, outputs, options, updates=updates, rng=rng)
+    program = export_graph(inputs, outputs, options, updates=updates, rng=rng)
+    return _with_warning(program, options)
 
 
 def export_function_onnx(
@@ -175,9 +176,8 @@ def export_function_onnx(
     >>> program(2.0), program(3.0), program.state["total"]
     (array(0.), array(2.), array(5.))
     """
-    return export_function(
-        function, ExportOptions.of("export_function_onnx", {"path": path, **options})
-    )
+    read = ExportOptions.of("export_function_onnx", {"path": path, **options})
+    return _with_warning(export_function(function, read), read)
 
 
 def export_value_and_grad(
@@ -229,7 +229,7 @@ def export_value_and_grad(
         gradient.name = f"grad_{variable.name or i}"
     value = view_op(cost)
     value.name = name or "cost"
-    return export_graph(inputs, [value, *gradients], read, **further)
+    return _with_warning(export_graph(inputs, [value, *gradients], read, **further), read)
 
 
 def compile_onnx(
@@ -265,4 +265,10 @@ def compile_onnx(
     further = {name: options.pop(name) for name in _GRAPH_KEYWORDS if name in options}
     given = {"providers": providers, "session_options": session_options, **options}
     read = ExportOptions.of("compile_onnx", given, others=_GRAPH_KEYWORDS)
-    return export_graph(inputs, outputs, read, **further)
+    return _with_warning(export_graph(inputs, outputs, read, **further), read)
+
+
+def _with_warning(program: ONNXProgram, options: ExportOptions) -> ONNXProgram:
+    """Warn of names of axes that the user gave, and that the file does not have."""
+    warn_of_lost_names(program.model.graph, options.dynamic_axes)
+    return program

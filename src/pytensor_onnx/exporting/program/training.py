@@ -21,7 +21,7 @@ from pytensor.link.basic import Container, PerformLinker
 from pytensor.link.utils import map_storage
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.dynamic_axes import DynamicAxes
+from pytensor_onnx.dynamic_axes import DynamicAxes, warn_of_lost_names
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.exporting.program.sources import export_function
@@ -128,7 +128,9 @@ def export_training_step(
     rates = [v for v in _free_inputs(list(updates.values())) if v not in data]
     function = _compile([*data, *rates], outputs, params, updates)
     axes = {**_batches(data), **(dynamic_axes or {})}
-    return _export_step(function, params, replace(read, dynamic_axes=axes))
+    program = _export_step(function, params, replace(read, dynamic_axes=axes))
+    warn_of_lost_names(program.model.graph, dynamic_axes)
+    return program
 
 
 def _export_step(
