@@ -101,7 +101,11 @@ def test_inspect_lists_nodes_and_functions(special):
 def test_inspect_prints_the_imported_graph(special):
     lines = run("inspect", special, "--pytensor").output.splitlines()
     assert lines[0].startswith("Tan [id A] <Matrix(float64, shape=(?, 3))> 'y'")
-    assert json.loads(run("inspect", special, "--pytensor", "--json").output)["pytensor"] == lines
+    found = json.loads(run("inspect", special, "--pytensor", "--nodes", "--json").output)
+    assert found["pytensor"] == lines
+    both = run("inspect", special, "--pytensor", "--nodes").output.splitlines()
+    assert both == [*run("inspect", special, "--nodes").output.splitlines(), *lines]
+    assert len(found["nodes"]) == len(both) - len(lines)
 
 
 def test_inspect_shows_test_vectors_by_their_shapes(tmp_path):

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -39,43 +39,40 @@ def inspect(file: Path, nodes: bool, functions: bool, pytensor: bool, as_json: b
     from pytensor_onnx.cli.inspection import inspect_file
     from pytensor_onnx.cli.tables import inspection_tables
 
-    if pytensor:
-        _print_graph(file, as_json)
-    elif nodes or functions:
-        _list_nodes(file, nodes, functions, as_json)
+    if nodes or functions or pytensor:
+        _list_parts(file, nodes, functions, pytensor, as_json)
     elif as_json:
         print_json(asdict(inspect_file(file)))
     else:
         show(*inspection_tables(inspect_file(file)))
 
 
-def _list_nodes(file: Path, nodes: bool, functions: bool, as_json: bool) -> None:
+def _list_parts(file: Path, nodes: bool, functions: bool, pytensor: bool, as_json: bool) -> None:
     from pytensor_onnx.cli.node_listing import listed_functions, listed_nodes
     from pytensor_onnx.exporting.files.model_reading import read_model
 
     model = read_model(file)
     main = listed_nodes(model) if nodes else []
     local = listed_functions(model) if functions else []
+    imported = _imported_graph(file) if pytensor else []
     if as_json:
-        listed = {"nodes": [asdict(node) for node in main]} if nodes else {}
-        print_json(listed | ({"functions": [asdict(f) for f in local]} if functions else {}))
+        listed: dict[str, Any] = {"nodes": [asdict(node) for node in main]} if nodes else {}
+        listed |= {"functions": [asdict(f) for f in local]} if functions else {}
+        print_json(listed | ({"pytensor": imported} if pytensor else {}))
         return
     show(*map(one_line, main))
     show(*(one_line(line) for function in local for line in function.lines()))
+    show(*map(one_line, imported))
 
 
-def _print_graph(file: Path, as_json: bool) -> None:
+def _imported_graph(file: Path) -> list[str]:
+    """Return the lines of the PyTensor graph of a file."""
     with working("importing"):
         from pytensor.printing import debugprint
 
         from pytensor_onnx import from_onnx
 
-        text = debugprint(from_onnx(file).outputs, print_type=True, file="str")
-    lines = str(text).splitlines()
-    if as_json:
-        print_json({"pytensor": lines})
-    else:
-        show(*map(one_line, lines))
+        return str(debugprint(from_onnx(file).outputs, print_type=True, file="str")).splitlines()
 
 
 @click.command
