@@ -47,8 +47,9 @@ def lower_order_statistics(
         found = build.Gather(_select(build, x, op.size, largest=0), np.array(op.places), axis=0)
     else:
         found = _by_runs(build, x, op)
-    nan = build.ReduceMax(build.cast(build.IsNaN(x), "int32"), build.ints([0]))
-    return build.Where(build.Greater(nan, 0), float("nan"), found)
+    # A sum of magnitudes is NaN where one is, and no infinities cancel.
+    total = build.ReduceSum(build.Abs(x), build.ints([0]))
+    return build.Where(build.IsNaN(total), float("nan"), found)
 
 
 def _by_runs(build: Builder, x: ir.Value, op: OrderStatistics) -> ir.Value:
