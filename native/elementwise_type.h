@@ -250,6 +250,9 @@ VECTOR_BINARY(ONE_BINARY)
   for (int64_t i = 0; i < n; i++) out[i] = (condition) ? (left) : (right); \
   break;
 
+#define WHERE_COPY(x) \
+  for (int64_t i = 0; i < n; i++) out[i] = (x);
+
 /* `extra` has a bit for each operand that is a number. */
 static TARGET void S(Where)(const Element *element, int64_t start, int64_t n) {
   OUT(T);
@@ -257,11 +260,11 @@ static TARGET void S(Where)(const Element *element, int64_t start, int64_t n) {
   const T *a = IN(2), *b = IN(3);
   switch ((intptr_t)element->extra & 7) {
     case 0: WHERE_LOOP(c[i], a[i], b[i])
-    case 1: WHERE_LOOP(*c, a[i], b[i])
+    case 1: if (*c) WHERE_COPY(a[i]) else WHERE_COPY(b[i]) break;
     case 2: WHERE_LOOP(c[i], *a, b[i])
-    case 3: WHERE_LOOP(*c, *a, b[i])
+    case 3: if (*c) WHERE_COPY(*a) else WHERE_COPY(b[i]) break;
     case 4: WHERE_LOOP(c[i], a[i], *b)
-    case 5: WHERE_LOOP(*c, a[i], *b)
+    case 5: if (*c) WHERE_COPY(a[i]) else WHERE_COPY(*b) break;
     default: WHERE_LOOP(c[i], *a, *b)
   }
 }
@@ -310,5 +313,6 @@ const ElementKernel KERNELS_OF_TYPE[ELEMENTWISE_COUNT] = {
 #undef ONE_BINARY
 #undef ONE_OF
 #undef WHERE_LOOP
+#undef WHERE_COPY
 #undef UNARY_ENTRY
 #undef BINARY_ENTRY

@@ -184,18 +184,27 @@ static int run_by_session(ModelFunction *function, Session *session, void *point
 typedef struct {
   const int64_t *places;
   Result *results;
+  double *const *out;
+  const int64_t *room;
 } Results;
 
+/* Have a result written where the caller wants it, if it has the type and the size for it. */
 static const char *allocate(void *given, int i, const Array *array, void **data) {
   const Results *to = given;
-  Result *result = &to->results[to->places[i]];
+  int64_t place = to->places[i];
+  Result *result = &to->results[place];
   result->array = *array;
+  if (to->out[place] && array->dtype == FLOAT64 && array->size == to->room[place]) {
+    result->array.data = *data = to->out[place];
+    return NULL;
+  }
   result->memory = malloc((size_t)array->size * bytes_of_element(array->dtype) + 1);
   result->array.data = *data = result->memory;
   return *data ? NULL : "out of memory";
 }
 
-static int run_by_tape(ModelFunction *function, void *point, Result *results) {
+static int run_by_tape(ModelFunction *function, void *point, Result *results, double *const *out,
+                       const int64_t *room) {
   const Settings *settings = &function->settings;
   const Block *block = runner_block(function->runner);
   Array inputs[block->inputs + 1];
@@ -204,7 +213,7 @@ static int run_by_tape(ModelFunction *function, void *point, Result *results) {
     inputs[i] = settings->operands[i];
     if (!inputs[i].data) inputs[i].data = point;
   }
-  Results to = {settings->places, results};
+  Results to = {settings->places, results, out, room};
   return !run_tape(function->runner, inputs, allocate, &to, outputs);
 }
 
@@ -222,7 +231,9 @@ static int write_array(const Array *array, double *out, int64_t room) {
   if (array->size > room) return 0;
   const ElementKernel *cast = element_kernel(ELEMENTWISE_CastToFloat64, array->dtype);
   if (array->dtype == FLOAT64) {
-    if (array->size) memcpy(out, array->data, (size_t)array->size * sizeof *out);
+    if (array->size && array->data != out) {
+      memcpy(out, array->data, (size_t)array->size * sizeof *out);
+    }
   } else if (cast && cast->vectors) {
     cast->vectors(&(Element){.at = {(char *)out, array->data}}, 0, array->size);
   } else {
@@ -263,7 +274,7 @@ static int evaluate(ModelFunction *function, const double *point, double *const 
     if (!converted) return 0;
     for (int64_t i = 0; i < settings->size; i++) converted[i] = (float)point[i];
   }
-  int is_done = function->runner ? run_by_tape(function, data, results)
+  int is_done = function->runner ? run_by_tape(function, data, results, out, room)
                                  : run_by_session(function, function->session, data, results);
   if (!is_done) {
     release(function, results);

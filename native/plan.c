@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "elementwise.h"
+#include "chains.h"
 #ifdef __wasm__
 #include "wasm.h"
 #else
@@ -22,13 +22,6 @@ typedef struct {
   char **where;
   int64_t value, offset;
 } Address;
-
-/* Elementwise instructions that run together, block by block. */
-typedef struct {
-  Element *elements;
-  int count, capacity;
-  int64_t size;
-} Group;
 
 struct Plan {
   const Tape *tape;
@@ -295,6 +288,7 @@ static int64_t stretched(Plan *plan, Group *group, int64_t value, const Array *r
   *kept = layout;
   Element *element = next_element(plan, group);
   element->run = run_broadcast;
+  element->op = BROADCAST;
   element->value[0] = made;
   element->value[1] = value;
   element->value[2] = (int64_t)bytes_of_element(given.dtype);
@@ -322,10 +316,24 @@ static void append(Plan *plan, Group *group, const Instruction *instruction) {
   }
   Element *element = next_element(plan, group);
   memcpy(element->value, value, sizeof value);
+  element->op = (int)(instruction->op - OPERATORS);
   element->run = result.size == 1 ? kernel->one : kernel->vectors;
   if (instruction->inputs == 3) element->extra = (void *)(intptr_t)(numbers | 8);
   else if (instruction->inputs == 2 && numbers == 1) element->run = kernel->left_number;
   else if (instruction->inputs == 2 && numbers == 2) element->run = kernel->right_number;
+}
+
+/* Add the sum of all elements of an array, as a number or in parts by block; return its value. */
+static int64_t append_sum(Plan *plan, Group *group, const Instruction *instruction) {
+  int64_t from = instruction->in[0], blocks = block_index(group->size);
+  int dtype = slot(plan, from)->array.dtype;
+  int64_t to = blocks > 1 ? new_value(plan, dtype, 1, &blocks) : instruction->out[0];
+  Element *element = next_element(plan, group);
+  element->op = takes_squares(instruction) ? SUM_OF_SQUARES : SUM;
+  element->value[0] = to;
+  element->value[1] = from;
+  slot(plan, from)->group_uses++;
+  return to;
 }
 
 static const char *run_once(Step *step) {
@@ -337,8 +345,8 @@ static const char *run_once(Step *step) {
 
 static const char *run_blocks(Step *step) {
   const Element *first = step->extra, *end = first + step->n[1];
-  for (int64_t start = 0; start < step->n[0]; start += BLOCK_ELEMENTS) {
-    int64_t rest = step->n[0] - start, count = rest < BLOCK_ELEMENTS ? rest : BLOCK_ELEMENTS;
+  for (int64_t start = 0, count; start < step->n[0]; start += count) {
+    count = block_elements(step->n[0] - start);
     for (const Element *element = first; element < end; element++) {
       element->run(element, start, count);
     }
@@ -355,14 +363,14 @@ static Step *append_step(Plan *plan, Run run) {
   return step;
 }
 
-static void set_place(Plan *plan, Group *group, Element *element, int i, int64_t begin,
-                      int64_t end) {
-  int64_t value = element->value[i];
+/* Set the address of an operand or result of a group's element, and its step to the next one. */
+static void set_place(Plan *plan, const Group *group, int64_t value, int is_result, char **at,
+                      int64_t *step) {
   Slot *given = slot(plan, value);
-  int is_blocked = group->size > BLOCK_ELEMENTS;
-  if (i == 0) {
-    given->is_local = !plan->folds && is_blocked && given->group_uses == given->uses &&
-                      given->place == NOWHERE && given->output < 0;
+  int is_blocked = group->size > BLOCK_ELEMENTS, is_array = given->array.size == group->size;
+  if (is_result) {
+    given->is_local = !plan->folds && is_blocked && is_array && given->place == NOWHERE &&
+                      given->group_uses == given->uses && given->output < 0;
     place(plan, value);
     if (given->is_local) {
       given->bytes = BLOCK_ELEMENTS * (int64_t)bytes_of_element(given->array.dtype);
@@ -370,38 +378,52 @@ static void set_place(Plan *plan, Group *group, Element *element, int i, int64_t
   } else if (root_of(plan, value)->place == NOWHERE) {
     refuse(plan, "a value is read before it is written");
   }
-  int moves = !given->is_local && given->array.size == group->size;
-  if (element->run == run_broadcast && i == 1) moves = 0;
-  element->step[i] = moves ? (int64_t)bytes_of_element(given->array.dtype) : 0;
-  touch(plan, value, given->is_local || !is_blocked ? plan->time : end);
-  if (!given->is_local && is_blocked) touch(plan, value, begin);
-  address(plan, &element->at[i], value, 0);
+  *step = is_array && !given->is_local ? (int64_t)bytes_of_element(given->array.dtype) : 0;
+  touch(plan, value, given->is_local || !is_blocked ? plan->time : group->end);
+  if (!given->is_local && is_blocked) touch(plan, value, group->begin);
+  address(plan, at, value, 0);
+}
+
+static void set_places(Plan *plan, const Group *group, Element *element) {
+  if (element->op == CHAIN) {
+    const Chain *chain = element->extra;
+    for (Link *link = chain->links; link->code != END; link++) {
+      if (link->value < 0) continue;
+      set_place(plan, group, link->value, link->code == STORE, &link->at, &link->step);
+    }
+    for (Total *total = chain->totals; total < chain->totals + chain->total_count; total++) {
+      set_place(plan, group, total->value, 1, &total->at, &total->step);
+    }
+    return;
+  }
+  /* Results after operands, since a result may be known once all operands have a place. */
+  for (int k = element->op == BROADCAST ? 1 : 3; k >= 0; k--) {
+    if (element->value[k] < 0) continue;
+    set_place(plan, group, element->value[k], !k, &element->at[k], &element->step[k]);
+  }
+  if (element->op == BROADCAST) element->step[1] = 0;
 }
 
 /* Emit the step of a group, and empty the group. */
 static void close_group(Plan *plan, Group *group) {
   if (!group->count) return;
-  int count = group->count;
-  group->count = 0;
+  int given = group->count, count = given;
   Step *step = append_step(plan, group->size > BLOCK_ELEMENTS ? run_blocks : run_once);
-  Element *elements = memory(plan, (size_t)count * sizeof *elements);
-  memcpy(elements, group->elements, (size_t)count * sizeof *elements);
+  Element *elements = make_chains(plan, group, &count);
+  group->count = 0;
   step->extra = elements;
   step->n[0] = group->size;
   step->n[1] = count;
-  int64_t begin = plan->time, end = begin + count;
+  group->begin = plan->time;
+  group->end = plan->time + count;
   for (int i = 0; i < count; i++, plan->time++) {
-    int last = elements[i].run == run_broadcast ? 1 : 3;
-    /* Results after operands, since a result may be known once all operands have a place. */
-    for (int k = last; k >= 0; k--) {
-      if (elements[i].value[k] >= 0) set_place(plan, group, &elements[i], k, begin, end);
-    }
-    if (last == 3 && !elements[i].extra) elements[i].extra = &step->n[2];
+    set_places(plan, group, &elements[i]);
+    if (!elements[i].extra) elements[i].extra = &step->n[2];
   }
-  for (int i = 0; i < count; i++) {
-    for (int k = 0; k < 4; k++) {
-      if (elements[i].run == run_broadcast && k >= 2) continue;
-      if (elements[i].value[k] >= 0) slot(plan, elements[i].value[k])->group_uses = 0;
+  for (int i = 0; i < given; i++) {
+    const Element *element = &group->elements[i];
+    for (int k = 0; k < (element->op == BROADCAST ? 2 : 4); k++) {
+      if (element->value[k] >= 0) slot(plan, element->value[k])->group_uses = 0;
     }
   }
 }
@@ -461,6 +483,8 @@ typedef struct {
   int *first_edge;  /* of the users of an instruction, -1 at the end */
   int *edge_next, *edge_user;
   int *ready, ready_count;
+  int *sums, sum_count; /* instructions whose results the group has at its end */
+  int64_t *parts;       /* values of these sums by block */
 } Schedule;
 
 static Schedule schedule_of(Plan *plan, const Block *block) {
@@ -471,6 +495,8 @@ static Schedule schedule_of(Plan *plan, const Block *block) {
   made.waits = scratch(plan, count * sizeof(int));
   made.first_edge = scratch(plan, count * sizeof(int));
   made.ready = scratch(plan, count * sizeof(int));
+  made.sums = scratch(plan, count * sizeof(int));
+  made.parts = scratch(plan, count * sizeof(int64_t));
   made.edge_next = scratch(plan, (size_t)(edges + 1) * sizeof(int));
   made.edge_user = scratch(plan, (size_t)(edges + 1) * sizeof(int));
   int *maker = scratch(plan, (size_t)(values + 1) * sizeof(int)); /* index + 1 */
@@ -532,22 +558,63 @@ static int take(Schedule *schedule, int position) {
   return found;
 }
 
-/* Return the position in line of the next instruction: one that fits the group, one with steps of
- * its own, or the smallest. */
+/* Whether an instruction can run in the steps of the group. */
+static int joins(Plan *plan, const Instruction *instruction) {
+  if (!plan->group.count) return 0;
+  if (instruction->op->kind == ELEMENTWISE) {
+    return slot(plan, instruction->out[0])->array.size == plan->group.size;
+  }
+  return sums_all(plan, instruction, plan->group.size);
+}
+
+/* Return the position in line of the next instruction: one that joins the group, one with steps of
+ * its own, or the smallest; -1 if none is in line. */
 static int choose(Plan *plan, const Schedule *schedule) {
   int with_steps = -1, smallest = -1;
   int64_t least = INT64_MAX;
   for (int k = 0; k < schedule->ready_count; k++) {
     const Instruction *instruction = &schedule->block->instructions[schedule->ready[k]];
+    if (joins(plan, instruction)) return k;
     if (instruction->op->kind != ELEMENTWISE) {
       if (with_steps < 0) with_steps = k;
       continue;
     }
     int64_t size = slot(plan, instruction->out[0])->array.size;
-    if (plan->group.count && size == plan->group.size) return k;
     if (size < least) least = size, smallest = k;
   }
   return with_steps >= 0 ? with_steps : smallest;
+}
+
+/* End the group, which gives its sums. */
+static void end_group(Plan *plan, Schedule *schedule) {
+  close_group(plan, &plan->group);
+  for (int k = 0; k < schedule->sum_count; k++) {
+    const Instruction *instruction = &schedule->block->instructions[schedule->sums[k]];
+    if (schedule->parts[k] != instruction->out[0]) adds_parts(plan, instruction->out[0], schedule->parts[k]);
+  }
+  int count = schedule->sum_count;
+  schedule->sum_count = 0;
+  for (int k = 0; k < count; k++) is_done(plan, schedule, schedule->sums[k]);
+}
+
+static void plan_next(Plan *plan, Schedule *schedule, int position) {
+  int i = take(schedule, position);
+  const Instruction *instruction = &schedule->block->instructions[i];
+  int is_elementwise = instruction->op->kind == ELEMENTWISE;
+  if (!is_elementwise && joins(plan, instruction)) {
+    schedule->sums[schedule->sum_count] = i;
+    schedule->parts[schedule->sum_count++] = append_sum(plan, &plan->group, instruction);
+    return;
+  }
+  if (is_elementwise) {
+    int64_t size = slot(plan, instruction->out[0])->array.size;
+    if (size != plan->group.size) close_group(plan, &plan->group);
+    plan->group.size = size;
+    append(plan, &plan->group, instruction);
+  } else {
+    instruction->op->plan(plan, instruction);
+  }
+  is_done(plan, schedule, i);
 }
 
 void plan_block(Plan *plan, const Block *block, Steps *steps) {
@@ -559,18 +626,11 @@ void plan_block(Plan *plan, const Block *block, Steps *steps) {
   for (int i = 0; i < block->count; i++) {
     if (!schedule.waits[i]) becomes_ready(plan, &schedule, i);
   }
-  while (schedule.ready_count) {
-    int i = take(&schedule, choose(plan, &schedule));
-    const Instruction *instruction = &block->instructions[i];
-    if (instruction->op->kind == ELEMENTWISE) {
-      int64_t size = slot(plan, instruction->out[0])->array.size;
-      if (size != plan->group.size) close_group(plan, &plan->group);
-      plan->group.size = size;
-      append(plan, &plan->group, instruction);
-    } else {
-      instruction->op->plan(plan, instruction);
-    }
-    is_done(plan, &schedule, i);
+  while (schedule.ready_count || schedule.sum_count) {
+    int position = choose(plan, &schedule);
+    int has_joined = position >= 0 && joins(plan, &block->instructions[schedule.ready[position]]);
+    if (schedule.sum_count && !has_joined) end_group(plan, &schedule);
+    else plan_next(plan, &schedule, position);
   }
   close_group(plan, &plan->group);
   Instruction *rest = memory(plan, (size_t)(block->count + 1) * sizeof *rest);

@@ -32,11 +32,20 @@ typedef struct Element Element;
 typedef void (*ElementRun)(const Element *element, int64_t start, int64_t count);
 struct Element {
   ElementRun run;
+  int op;
   char *at[4];     /* the result and the operands */
   int64_t step[4]; /* bytes from one element to the next; 0 within a block */
   void *extra;
   int64_t value[4];
 };
+
+/* Elementwise instructions that run together, block by block. */
+typedef struct {
+  Element *elements;
+  int count, capacity;
+  int64_t size;
+  int64_t begin, end; /* times of its step */
+} Group;
 
 /* How elements of an array of another shape are found. */
 typedef struct {
@@ -59,6 +68,7 @@ typedef struct {
   int expected; /* a value that has the same sizes, where they are known before its instruction is
                    planned; -1 for others */
   int uses, group_uses;
+  int waiting, maker; /* while chains are made: uses to come, and the number of the element */
   int64_t offset;      /* in the root */
   int64_t first, last; /* time of the first and the last use of the memory */
   int64_t bytes, position; /* in the workspace */
@@ -134,6 +144,11 @@ int64_t begin_loop(Plan *plan);
 void end_loop(Plan *plan, int64_t begin);
 void touch(Plan *plan, int64_t value, int64_t time);
 const char *run_steps(Step *step);
+/* Whether an instruction sums all elements of an array of a size; sets the shape of the result. */
+int sums_all(Plan *plan, const Instruction *instruction, int64_t size);
+int takes_squares(const Instruction *instruction);
+/* Emit the step that adds the parts of a sum. */
+void adds_parts(Plan *plan, int64_t out, int64_t parts);
 void broadcast_shape(Plan *plan, const Instruction *instruction, Array *result);
 
 /* Arrays. */

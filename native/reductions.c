@@ -1,6 +1,7 @@
 /* Sums and other reductions, in an order that depends on sizes only. */
 #include <math.h>
 
+#include "chains.h"
 #include "planners.h"
 #include "vector_math.h"
 
@@ -227,18 +228,26 @@ static int64_t gathered(Plan *plan, int64_t value, const char *is_reduced, int64
   return moved;
 }
 
-static void reduces(Plan *plan, const Instruction *instruction, const Reduce *kernel, int kind) {
+/* Mark the axes that an instruction reduces, and set the shape of its result. */
+static void mark_axes(Plan *plan, const Instruction *instruction, char *is_reduced) {
   Array given = *operand(plan, instruction, 0);
-  char is_reduced[MOST_AXES] = {0};
   int64_t keeps_axes = instruction->attribute[0], does_nothing = instruction->attribute[1];
-  int64_t shape[MOST_AXES], outer, length, inner;
+  int64_t shape[MOST_AXES];
   int rank = 0, count = 0;
+  memset(is_reduced, 0, MOST_AXES);
   if (has_operand(instruction, 1)) count = read_axes(plan, instruction, 1, given.rank, is_reduced);
-  if (!count && !does_nothing) memset(is_reduced, 1, sizeof is_reduced);
+  if (!count && !does_nothing) memset(is_reduced, 1, MOST_AXES);
   for (int axis = 0; axis < given.rank; axis++) {
     if (!is_reduced[axis] || keeps_axes) shape[rank++] = is_reduced[axis] ? 1 : given.shape[axis];
   }
   set_shape(plan, instruction->out[0], rank, shape);
+}
+
+static void reduces(Plan *plan, const Instruction *instruction, const Reduce *kernel, int kind) {
+  Array given = *operand(plan, instruction, 0);
+  char is_reduced[MOST_AXES];
+  int64_t outer, length, inner;
+  mark_axes(plan, instruction, is_reduced);
   if (!kernel) refuse(plan, "a reduction without kernel");
   int64_t from = gathered(plan, instruction->in[0], is_reduced, &outer, &length, &inner);
   if (given.dtype == BOOL && !length && outer * inner) refuse(plan, "an extreme of nothing");
@@ -354,6 +363,30 @@ static void finds_index(Plan *plan, const Instruction *instruction, int is_max) 
 
 void plan_arg_max(Plan *plan, const Instruction *instruction) { finds_index(plan, instruction, 1); }
 void plan_arg_min(Plan *plan, const Instruction *instruction) { finds_index(plan, instruction, 0); }
+
+int takes_squares(const Instruction *instruction) {
+  return instruction->op->plan == plan_reduce_sum_square;
+}
+
+int sums_all(Plan *plan, const Instruction *instruction, int64_t size) {
+  if (instruction->op->plan != plan_reduce_sum && !takes_squares(instruction)) return 0;
+  const Array *given = operand(plan, instruction, 0);
+  char is_reduced[MOST_AXES];
+  if (given->size != size || !can_chain(given->dtype, size)) return 0;
+  mark_axes(plan, instruction, is_reduced);
+  return slot(plan, instruction->out[0])->array.size == 1;
+}
+
+void adds_parts(Plan *plan, int64_t out, int64_t parts) {
+  Step *step = emit(plan, run_reduction);
+  int dtype = slot(plan, parts)->array.dtype;
+  reads(plan, &step->in[0], parts, 0);
+  writes(plan, &step->out, out, 0);
+  step->n[0] = step->n[2] = 1;
+  step->n[1] = slot(plan, parts)->array.size;
+  step->n[4] = dtype;
+  step->extra = (void *)sum_for(dtype);
+}
 
 /* n: outer, length, inner, exclusive, reverse, dtype */
 #define RUN_CUM_SUM(name, T)                                                            \
