@@ -50,16 +50,34 @@ typedef BITS S(UnalignedBits)
 #define DO_TIMES_NUMBER(a, i) a = a * number;
 #define DO_OVER_NUMBER(a, i) a = a / number;
 #define DO_UNDER_NUMBER(a, i) a = number / a;
+#define PRODUCT(i) (OPERAND(i) * *(const S(Unaligned) *)(factor + WIDTH * (i)))
+#define DO_PLUS_PRODUCT(a, i) a = a + PRODUCT(i);
+#define DO_MINUS_PRODUCT(a, i) a = a - PRODUCT(i);
+#define DO_FROM_PRODUCT(a, i) a = PRODUCT(i) - a;
+#define DO_PLUS_PRODUCT_NUMBER(a, i) a = a + OPERAND(i) * number;
+#define DO_MINUS_PRODUCT_NUMBER(a, i) a = a - OPERAND(i) * number;
+#define DO_FROM_PRODUCT_NUMBER(a, i) a = OPERAND(i) * number - a;
 #define DO_SQUARED(a, i) a = a * a;
 #define DO_NEGATED(a, i) a = -a;
 #define DO_MAGNITUDE(a, i) a = (V)((S(Bits))a & ~(S(Bits))neutral);
 #define DO_INVERTED(a, i) a = 1 / a;
 #define DO_STORE(a, i) *(S(Unaligned) *)(at + WIDTH * (i)) = a;
 
+#define TERM(a, i) const V a##_term = a;
+#define TERM_OF_PRODUCT(a, i) const V a##_term = a * OPERAND(i);
+#define TERM_OF_SQUARES(a, i) const V a##_term = a * a;
 /* Elements that a sum has already count as negative zeros, which leave it as it is. */
 #define IS_NEW(i) (*(const S(UnalignedBits) *)(S(IS_NEW) + UNIT - skipped + LANES * (i)))
-#define KEPT_OF(a, i) \
-  const V a##_kept = (V)(((S(Bits))a & IS_NEW(i)) | ((S(Bits))neutral & ~IS_NEW(i)));
+#define NEW_OF(a, i) \
+  const V a##_new = (V)(((S(Bits))a##_term & IS_NEW(i)) | ((S(Bits))neutral & ~IS_NEW(i)));
+#define ADD_TERMS                                       \
+  if (skipped) {                                        \
+    EACH(NEW_OF)                                        \
+    ADD_TOTALS(((S(Unaligned) *)link->at), _new)        \
+  } else {                                              \
+    ADD_TOTALS(((S(Unaligned) *)link->at), _term)       \
+  }
+
 /* Each operation jumps to the next one. */
 #define NEXT              \
   {                       \
@@ -78,12 +96,29 @@ typedef BITS S(UnalignedBits)
     EACH(DO_##code##_NUMBER)                   \
     NEXT                                       \
   }
+#define ON_PRODUCT(code)                      \
+  code: {                                     \
+    char *at = link->at + offset;             \
+    const char *factor = link[1].at + offset; \
+    EACH(DO_##code)                           \
+    link++;                                   \
+    NEXT                                      \
+  }
+#define ON_PRODUCT_OF_NUMBER(code)                      \
+  code##_NUMBER: {                                      \
+    char *at = link->at + offset;                       \
+    const V number = *(const T *)link[1].at - (V){0};   \
+    EACH(DO_##code##_NUMBER)                            \
+    link++;                                             \
+    NEXT                                                \
+  }
 #define ALONE(code)    \
   code: {              \
     EACH(DO_##code)    \
     NEXT               \
   }
 #define WITH_OPERAND(X) X(LOAD) X(PLUS) X(MINUS) X(FROM) X(TIMES) X(OVER) X(UNDER)
+#define WITH_PRODUCT(X) X(PLUS_PRODUCT) X(MINUS_PRODUCT) X(FROM_PRODUCT)
 #define ADDRESS(code) [code] = &&code,
 #define ADDRESS_OF_NUMBER(code) ADDRESS(code##_NUMBER)
 
@@ -102,9 +137,11 @@ static T S(total_of)(const Total *total) {
 static TARGET void S(run_chain)(const Element *element, int64_t start, int64_t count) {
   static const void *const OPERATIONS[] = {
       WITH_OPERAND(ADDRESS) WITH_OPERAND(ADDRESS_OF_NUMBER)
+      WITH_PRODUCT(ADDRESS) WITH_PRODUCT(ADDRESS_OF_NUMBER)
       [SQUARED] = &&SQUARED, [NEGATED] = &&NEGATED, [MAGNITUDE] = &&MAGNITUDE,
       [INVERTED] = &&INVERTED, [SKIP_IF] = &&SKIP_IF, [SKIP_UNLESS] = &&SKIP_UNLESS,
-      [STORE] = &&STORE, [ADD_UP] = &&ADD_UP, [END] = &&END,
+      [STORE] = &&STORE, [ADD_UP] = &&ADD_UP, [ADD_UP_PRODUCT] = &&ADD_UP_PRODUCT,
+      [ADD_UP_SQUARES] = &&ADD_UP_SQUARES, [END] = &&END,
   };
   Chain *chain = element->extra;
   for (int k = 0; !chain->is_ready && k < chain->length; k++) {
@@ -137,6 +174,8 @@ begin:
   goto *link->operation;
   WITH_OPERAND(ON_ARRAY)
   WITH_OPERAND(ON_NUMBER)
+  WITH_PRODUCT(ON_PRODUCT)
+  WITH_PRODUCT(ON_PRODUCT_OF_NUMBER)
   ON_ARRAY(STORE)
   ALONE(SQUARED)
   ALONE(NEGATED)
@@ -148,14 +187,23 @@ SKIP_IF:
 SKIP_UNLESS:
   link += *(uint8_t *)link->at == 0;
   NEXT
-ADD_UP:
-  if (skipped) {
-    EACH(KEPT_OF)
-    ADD_TOTALS(((S(Unaligned) *)link->at), _kept)
-  } else {
-    ADD_TOTALS(((S(Unaligned) *)link->at), )
-  }
+ADD_UP: {
+  EACH(TERM)
+  ADD_TERMS
   NEXT
+}
+ADD_UP_PRODUCT: {
+  const char *at = link[1].at + offset;
+  EACH(TERM_OF_PRODUCT)
+  ADD_TERMS
+  link++;
+  NEXT
+}
+ADD_UP_SQUARES: {
+  EACH(TERM_OF_SQUARES)
+  ADD_TERMS
+  NEXT
+}
 END:
   i += UNIT;
   if (i < count) goto begin;
@@ -180,12 +228,20 @@ END:
 #undef EACH
 #undef OPERAND
 #undef IS_NEW
-#undef KEPT_OF
+#undef PRODUCT
+#undef TERM
+#undef TERM_OF_PRODUCT
+#undef TERM_OF_SQUARES
+#undef NEW_OF
+#undef ADD_TERMS
 #undef TOTAL
 #undef NEXT
 #undef ON_ARRAY
 #undef ON_NUMBER
+#undef ON_PRODUCT
+#undef ON_PRODUCT_OF_NUMBER
 #undef ALONE
+#undef WITH_PRODUCT
 #undef WITH_OPERAND
 #undef ADDRESS
 #undef ADDRESS_OF_NUMBER

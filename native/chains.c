@@ -172,21 +172,53 @@ static void link_where(Weaver *weaver, const Element *element) {
   link_operand(weaver, LOAD, weaver->held == left ? right : left);
 }
 
-static void link_sum(Weaver *weaver, const Element *element) {
-  if (element->op == SUM_OF_SQUARES) {
-    link_unary(weaver, element, SQUARED);
-    weaver->held = -1;
-  } else if (weaver->held != element->value[1]) {
-    load(weaver, element->value[1]);
-  }
-  link(weaver, ADD_UP, -1);
-  weaver->totals[weaver->total_count++] = element->value[0];
+static void link_total(Weaver *weaver, LinkCode code, int64_t value) {
+  link(weaver, code, -1);
+  weaver->totals[weaver->total_count++] = value;
 }
 
-static void link_element(Weaver *weaver, const Element *element) {
+static void link_sum(Weaver *weaver, const Element *element) {
+  if (weaver->held != element->value[1]) load(weaver, element->value[1]);
+  link_total(weaver, element->op == SUM ? ADD_UP : ADD_UP_SQUARES, element->value[0]);
+}
+
+static void uses_operands(Weaver *weaver, const Element *element) {
   for (int k = 0; k < operand_count(element); k++) {
     slot(weaver->plan, element->value[k + 1])->waiting--;
   }
+}
+
+/* Add a product of arrays to a sum; what is in the registers stays there. */
+static void link_sum_of_product(Weaver *weaver, const Element *product, const Element *sum) {
+  Plan *plan = weaver->plan;
+  int64_t left = product->value[1], right = product->value[2];
+  uses_operands(weaver, product);
+  if (weaver->held != left && weaver->held != right) load(weaver, left);
+  int64_t factor = weaver->held == left ? right : left;
+  /* A view of what is in the registers is read from memory. */
+  if (factor != weaver->held && slot(plan, factor)->root == slot(plan, weaver->held)->root) keep(weaver);
+  link_total(weaver, left == right ? ADD_UP_SQUARES : ADD_UP_PRODUCT, sum->value[0]);
+  if (left != right) link(weaver, FACTOR, factor);
+}
+
+/* Add a product to what is in the registers, or subtract it. */
+static void link_product(Weaver *weaver, const Element *product, const Element *element) {
+  int64_t left = product->value[1], right = product->value[2];
+  uses_operands(weaver, product);
+  uses_operands(weaver, element);
+  if (is_needed(weaver, weaver->held)) keep(weaver);
+  int is_first = element->value[1] == weaver->held;
+  LinkCode code = element->op == ELEMENTWISE_Add ? PLUS_PRODUCT : is_first ? MINUS_PRODUCT : FROM_PRODUCT;
+  int is_number = !is_array(weaver, left) || !is_array(weaver, right);
+  link(weaver, is_number ? code + (PLUS_PRODUCT_NUMBER - PLUS_PRODUCT) : code,
+       is_array(weaver, left) ? left : right);
+  link(weaver, FACTOR, is_array(weaver, left) ? right : left);
+  weaver->held = element->value[0];
+  weaver->is_stored = 0;
+}
+
+static void link_element(Weaver *weaver, const Element *element) {
+  uses_operands(weaver, element);
   switch (element->op) {
     case ELEMENTWISE_Add: link_binary(weaver, element, PLUS, PLUS); break;
     case ELEMENTWISE_Sub: link_binary(weaver, element, MINUS, FROM); break;
@@ -210,7 +242,8 @@ static Chain *chain_of(Weaver *weaver) {
   memcpy(made->links, weaver->links, (size_t)made->length * sizeof *made->links);
   made->totals = memory(plan, (size_t)weaver->total_count * sizeof *made->totals);
   for (int k = 0; k < made->length; k++) {
-    if (made->links[k].code != ADD_UP) continue;
+    LinkCode code = made->links[k].code;
+    if (code != ADD_UP && code != ADD_UP_PRODUCT && code != ADD_UP_SQUARES) continue;
     Total *total = &made->totals[made->total_count];
     total->value = weaver->totals[made->total_count++];
     made->links[k].at = total->lanes;
@@ -243,40 +276,94 @@ static void is_done(Weaver *weaver, int i) {
   }
 }
 
-static int take(Weaver *weaver, int position) {
-  int found = weaver->ready[position];
+static void take(Weaver *weaver, int i) {
+  int position = 0;
+  while (weaver->ready[position] != i) position++;
   weaver->ready_count--;
   memmove(weaver->ready + position, weaver->ready + position + 1,
           (size_t)(weaver->ready_count - position) * sizeof(int));
+}
+
+static int has_held(Weaver *weaver, const Element *element) {
+  for (int k = 0; weaver->held >= 0 && k < operand_count(element); k++) {
+    if (element->value[k + 1] == weaver->held) return 1;
+  }
+  return 0;
+}
+
+/* Return the element that alone uses a product, which need not be stored then; -1 without one. */
+static int only_user(Weaver *weaver, int i) {
+  const Slot *given = slot(weaver->plan, weaver->given[i].value[0]);
+  int is_product = weaver->given[i].op == ELEMENTWISE_Mul && given->output < 0;
+  return is_product && given->uses == 1 && given->group_uses == 1 ? weaver->first_user[i] / 3 : -1;
+}
+
+/* What comes next in a chain, from the least to the most wanted. */
+typedef enum {
+  NOT_POSSIBLE,
+  LATER_PRODUCT, /* which is to be added to an array that is not computed yet */
+  ANY,
+  SUM_OF_PRODUCT,
+  ON_HELD,
+  PRODUCT_ON_HELD,
+  SUM_OF_PRODUCT_OF_HELD,
+  SUM_OF_HELD
+} Rank;
+
+static Rank rank_of_product(Weaver *weaver, const Element *product, int user) {
+  const Element *element = &weaver->given[user];
+  int with_held = has_held(weaver, product);
+  int is_of_arrays = is_array(weaver, product->value[1]) && is_array(weaver, product->value[2]);
+  if (element->op == SUM && is_of_arrays) return with_held ? SUM_OF_PRODUCT_OF_HELD : SUM_OF_PRODUCT;
+  if (with_held || (element->op != ELEMENTWISE_Add && element->op != ELEMENTWISE_Sub)) return ANY;
+  if (weaver->waits[user] > 1) return LATER_PRODUCT;
+  return has_held(weaver, element) ? PRODUCT_ON_HELD : ANY;
+}
+
+static Rank rank_of(Weaver *weaver, int i) {
+  const Element *element = &weaver->given[i];
+  int dtype = chain_dtype(weaver, element), user = only_user(weaver, i);
+  if (!dtype || (weaver->elements && dtype != weaver->dtype)) return NOT_POSSIBLE;
+  Rank rank = user >= 0 ? rank_of_product(weaver, element, user) : ANY;
+  if (rank != ANY || !has_held(weaver, element)) return rank;
+  return is_sum(element) ? SUM_OF_HELD : ON_HELD;
+}
+
+/* Return the next element of the chain, -1 without any, and its rank. */
+static int choose(Weaver *weaver, Rank *best) {
+  int found = -1;
+  *best = NOT_POSSIBLE;
+  for (int k = 0; k < weaver->ready_count; k++) {
+    Rank rank = rank_of(weaver, weaver->ready[k]);
+    if (rank > *best) found = weaver->ready[k], *best = rank;
+  }
   return found;
 }
 
-/* Return the position of the next element of the chain: a sum of what is in the registers, another
- * use of it, or the first one that is ready; -1 without any. */
-static int choose(Weaver *weaver) {
-  int best = -1, best_rank = 0;
-  for (int k = 0; k < weaver->ready_count; k++) {
-    const Element *element = &weaver->given[weaver->ready[k]];
-    int dtype = chain_dtype(weaver, element), rank = 1;
-    if (!dtype || (weaver->elements && dtype != weaver->dtype)) continue;
-    for (int i = 0; weaver->held >= 0 && i < operand_count(element); i++) {
-      if (element->value[i + 1] == weaver->held) rank = is_sum(element) ? 3 : 2;
-    }
-    if (rank > best_rank) best = k, best_rank = rank;
-  }
-  return best;
+static void enter(Weaver *weaver, int i) {
+  take(weaver, i);
+  weaver->elements++;
+  weaver->last = i;
 }
 
 static int add_to_chain(Weaver *weaver) {
   if (weaver->length > MOST_LINKS - MOST_LINKS_OF_ONE) end_chain(weaver);
-  int position = choose(weaver);
-  if (position < 0) return 0;
-  int i = take(weaver, position);
-  weaver->dtype = chain_dtype(weaver, &weaver->given[i]);
-  weaver->elements++;
-  weaver->last = i;
-  link_element(weaver, &weaver->given[i]);
+  Rank rank;
+  int i = choose(weaver, &rank), user = i < 0 ? -1 : only_user(weaver, i);
+  if (i < 0) return 0;
+  const Element *element = &weaver->given[i];
+  enter(weaver, i);
+  weaver->dtype = chain_dtype(weaver, element);
+  if (rank != PRODUCT_ON_HELD && rank != SUM_OF_PRODUCT && rank != SUM_OF_PRODUCT_OF_HELD) {
+    link_element(weaver, element);
+    is_done(weaver, i);
+    return 1;
+  }
   is_done(weaver, i);
+  enter(weaver, user);
+  if (rank == PRODUCT_ON_HELD) link_product(weaver, element, &weaver->given[user]);
+  else link_sum_of_product(weaver, element, &weaver->given[user]);
+  is_done(weaver, user);
   return 1;
 }
 
@@ -288,10 +375,9 @@ static void add_others(Weaver *weaver) {
       k++;
       continue;
     }
-    int i = take(weaver, k);
-    for (int n = 0; n < operand_count(element); n++) {
-      slot(weaver->plan, element->value[n + 1])->waiting--;
-    }
+    int i = weaver->ready[k];
+    take(weaver, i);
+    uses_operands(weaver, element);
     weaver->made[weaver->made_count++] = *element;
     is_done(weaver, i);
   }

@@ -18,8 +18,12 @@ typedef enum {
   LOAD, PLUS, MINUS, FROM, TIMES, OVER, UNDER, /* FROM subtracts from x, UNDER divides x */
   LOAD_NUMBER, PLUS_NUMBER, MINUS_NUMBER, FROM_NUMBER, TIMES_NUMBER, OVER_NUMBER, UNDER_NUMBER,
   SQUARED, NEGATED, MAGNITUDE, INVERTED,
+  /* On the product of an array and another operand, which is in the next link. */
+  PLUS_PRODUCT, MINUS_PRODUCT, FROM_PRODUCT,
+  PLUS_PRODUCT_NUMBER, MINUS_PRODUCT_NUMBER, FROM_PRODUCT_NUMBER, FACTOR,
   SKIP_IF, SKIP_UNLESS, /* leave out the next operation by a condition */
-  STORE, ADD_UP,
+  STORE,
+  ADD_UP, ADD_UP_PRODUCT, ADD_UP_SQUARES, /* to the lanes in the link; a factor is in the next one */
   END,
 } LinkCode;
 
