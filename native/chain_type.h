@@ -57,6 +57,8 @@ typedef BITS S(UnalignedBits)
 #define DO_PLUS_PRODUCT_NUMBER(a, i) a = a + OPERAND(i) * number;
 #define DO_MINUS_PRODUCT_NUMBER(a, i) a = a - OPERAND(i) * number;
 #define DO_FROM_PRODUCT_NUMBER(a, i) a = OPERAND(i) * number - a;
+#define DO_LOAD_TAKEN(a, i) \
+  for (int n = 0; n < LANES; n++) a[n] = *(const T *)(at + where[LANES * (i) + n]);
 #define DO_SQUARED(a, i) a = a * a;
 #define DO_NEGATED(a, i) a = -a;
 #define DO_MAGNITUDE(a, i) a = (V)((S(Bits))a & ~(S(Bits))neutral);
@@ -138,7 +140,7 @@ static TARGET void S(run_chain)(const Element *element, int64_t start, int64_t c
   static const void *const OPERATIONS[] = {
       WITH_OPERAND(ADDRESS) WITH_OPERAND(ADDRESS_OF_NUMBER)
       WITH_PRODUCT(ADDRESS) WITH_PRODUCT(ADDRESS_OF_NUMBER)
-      [SQUARED] = &&SQUARED, [NEGATED] = &&NEGATED, [MAGNITUDE] = &&MAGNITUDE,
+      [LOAD_TAKEN] = &&LOAD_TAKEN, [SQUARED] = &&SQUARED, [NEGATED] = &&NEGATED, [MAGNITUDE] = &&MAGNITUDE,
       [INVERTED] = &&INVERTED, [SKIP_IF] = &&SKIP_IF, [SKIP_UNLESS] = &&SKIP_UNLESS,
       [STORE] = &&STORE, [ADD_UP] = &&ADD_UP, [ADD_UP_PRODUCT] = &&ADD_UP_PRODUCT,
       [ADD_UP_SQUARES] = &&ADD_UP_SQUARES, [END] = &&END,
@@ -176,6 +178,13 @@ begin:
   WITH_OPERAND(ON_NUMBER)
   WITH_PRODUCT(ON_PRODUCT)
   WITH_PRODUCT(ON_PRODUCT_OF_NUMBER)
+LOAD_TAKEN: {
+  const char *at = link->at;
+  const int64_t *where = (const int64_t *)link[1].at + i;
+  EACH(DO_LOAD_TAKEN)
+  link++;
+  NEXT
+}
   ON_ARRAY(STORE)
   ALONE(SQUARED)
   ALONE(NEGATED)

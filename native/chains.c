@@ -77,7 +77,7 @@ static int chain_dtype(Weaver *weaver, const Element *element) {
   switch (element->op) {
     case ELEMENTWISE_Add: case ELEMENTWISE_Sub: case ELEMENTWISE_Mul: case ELEMENTWISE_Div:
     case ELEMENTWISE_Neg: case ELEMENTWISE_Abs: case ELEMENTWISE_Reciprocal:
-    case SUM: case SUM_OF_SQUARES:
+    case SUM: case SUM_OF_SQUARES: case TAKEN:
       return dtype;
     case ELEMENTWISE_Where: return is_array(weaver, element->value[1]) ? 0 : dtype;
     default: return 0;
@@ -87,7 +87,7 @@ static int chain_dtype(Weaver *weaver, const Element *element) {
 static int operand_count(const Element *element) {
   int count = 0;
   while (count < 3 && element->value[count + 1] >= 0) count++;
-  return element->op == BROADCAST ? 1 : count;
+  return element->op == BROADCAST || element->op == TAKEN ? 1 : count;
 }
 
 static Weaver *weaver_of(Plan *plan, const Group *group) {
@@ -139,8 +139,13 @@ static void keep(Weaver *weaver) {
   weaver->is_stored = 1;
 }
 
-static void load(Weaver *weaver, int64_t value) {
+/* Keep what is in the registers, if it is needed, before they have another value. */
+static void leave(Weaver *weaver) {
   if (weaver->held >= 0 && is_needed(weaver, weaver->held)) keep(weaver);
+}
+
+static void load(Weaver *weaver, int64_t value) {
+  leave(weaver);
   link_operand(weaver, LOAD, value);
   weaver->held = value;
   weaver->is_stored = 1;
@@ -170,6 +175,15 @@ static void link_where(Weaver *weaver, const Element *element) {
   if (is_needed(weaver, weaver->held) || left == right) keep(weaver);
   link(weaver, weaver->held == left ? SKIP_IF : SKIP_UNLESS, element->value[1]);
   link_operand(weaver, LOAD, weaver->held == left ? right : left);
+}
+
+static void link_taken(Weaver *weaver, const Element *element) {
+  leave(weaver);
+  link(weaver, LOAD_TAKEN, element->value[1]);
+  link(weaver, OFFSETS, -1);
+  Link *offsets = &weaver->links[weaver->length - 1];
+  offsets->at = element->extra;
+  offsets->step = (int64_t)sizeof(int64_t);
 }
 
 static void link_total(Weaver *weaver, LinkCode code, int64_t value) {
@@ -228,6 +242,7 @@ static void link_element(Weaver *weaver, const Element *element) {
     case ELEMENTWISE_Abs: link_unary(weaver, element, MAGNITUDE); break;
     case ELEMENTWISE_Reciprocal: link_unary(weaver, element, INVERTED); break;
     case ELEMENTWISE_Where: link_where(weaver, element); break;
+    case TAKEN: link_taken(weaver, element); break;
     default: link_sum(weaver, element); return;
   }
   weaver->held = element->value[0];
@@ -259,7 +274,7 @@ static void end_chain(Weaver *weaver) {
   if (weaver->elements == 1 && !is_sum(last)) {
     *made = *last;
   } else {
-    if (weaver->held >= 0 && is_needed(weaver, weaver->held)) keep(weaver);
+    leave(weaver);
     link(weaver, END, -1);
     *made = (Element){.run = runner_of(weaver->dtype), .op = CHAIN, .extra = chain_of(weaver)};
   }

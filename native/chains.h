@@ -11,7 +11,7 @@
 enum { UNIT_BYTES = 256 };
 
 /* Elements of a group beside those of operators. */
-enum { SUM = ELEMENTWISE_COUNT, SUM_OF_SQUARES, BROADCAST, CHAIN };
+enum { SUM = ELEMENTWISE_COUNT, SUM_OF_SQUARES, BROADCAST, TAKEN, CHAIN };
 
 /* Operations on the last result and an operand x, which is an array or a number. */
 typedef enum {
@@ -21,6 +21,7 @@ typedef enum {
   /* On the product of an array and another operand, which is in the next link. */
   PLUS_PRODUCT, MINUS_PRODUCT, FROM_PRODUCT,
   PLUS_PRODUCT_NUMBER, MINUS_PRODUCT_NUMBER, FROM_PRODUCT_NUMBER, FACTOR,
+  LOAD_TAKEN, OFFSETS, /* elements of a vector at offsets, which are in the next link */
   SKIP_IF, SKIP_UNLESS, /* leave out the next operation by a condition */
   STORE,
   ADD_UP, ADD_UP_PRODUCT, ADD_UP_SQUARES, /* to the lanes in the link; a factor is in the next one */

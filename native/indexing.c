@@ -1,4 +1,5 @@
 /* Operators that take and put elements by indices. */
+#include "chains.h"
 #include "planners.h"
 
 static const char OUT_OF_RANGE[] = "indices element out of data bounds";
@@ -226,6 +227,26 @@ static void takes(Plan *plan, const Instruction *instruction, Places *places, in
   writes(plan, &step->out, instruction->out[0], 0);
   step->n[0] = outer;
   step->n[1] = bytes;
+}
+
+int64_t taken_elements(Plan *plan, const Instruction *instruction) {
+  if (instruction->op->plan != plan_gather) return 0;
+  const Array *data = operand(plan, instruction, 0), *indices = operand(plan, instruction, 1);
+  if (data->rank != 1 || !slot(plan, instruction->in[1])->known) return 0;
+  return can_chain(data->dtype, indices->size) ? indices->size : 0;
+}
+
+const int64_t *take_elements(Plan *plan, const Instruction *instruction) {
+  Array data = *operand(plan, instruction, 0), indices = *operand(plan, instruction, 1);
+  Places *places = rows_of(plan, &data, &indices, 0);
+  set_shape(plan, instruction->out[0], indices.rank, indices.shape);
+  find_known(plan, instruction, places);
+  return places->offset;
+}
+
+void run_taken(const Element *element, int64_t start, int64_t count) {
+  const int64_t *offset = (const int64_t *)element->extra + start;
+  take(element->at[0] + start * element->step[0], element->at[1], offset, count, element->value[2]);
 }
 
 void plan_gather(Plan *plan, const Instruction *instruction) {

@@ -336,6 +336,18 @@ static int64_t append_sum(Plan *plan, Group *group, const Instruction *instructi
   return to;
 }
 
+static void append_taken(Plan *plan, Group *group, const Instruction *instruction) {
+  const int64_t *offsets = take_elements(plan, instruction);
+  Element *element = next_element(plan, group);
+  element->run = run_taken;
+  element->op = TAKEN;
+  element->value[0] = instruction->out[0];
+  element->value[1] = instruction->in[0];
+  element->value[2] = bytes_of_element(slot(plan, instruction->in[0])->array.dtype);
+  element->extra = (void *)offsets;
+  slot(plan, instruction->in[0])->group_uses++;
+}
+
 static const char *run_once(Step *step) {
   const Element *element = step->extra, *end = element + step->n[1];
   int64_t count = step->n[0];
@@ -390,6 +402,7 @@ static void set_places(Plan *plan, const Group *group, Element *element) {
     for (Link *link = chain->links; link->code != END; link++) {
       if (link->value < 0) continue;
       set_place(plan, group, link->value, link->code == STORE, &link->at, &link->step);
+      if (link->code == LOAD_TAKEN) link->step = 0;
     }
     for (Total *total = chain->totals; total < chain->totals + chain->total_count; total++) {
       set_place(plan, group, total->value, 1, &total->at, &total->step);
@@ -397,11 +410,12 @@ static void set_places(Plan *plan, const Group *group, Element *element) {
     return;
   }
   /* Results after operands, since a result may be known once all operands have a place. */
-  for (int k = element->op == BROADCAST ? 1 : 3; k >= 0; k--) {
+  int is_moved = element->op == BROADCAST || element->op == TAKEN;
+  for (int k = is_moved ? 1 : 3; k >= 0; k--) {
     if (element->value[k] < 0) continue;
     set_place(plan, group, element->value[k], !k, &element->at[k], &element->step[k]);
   }
-  if (element->op == BROADCAST) element->step[1] = 0;
+  if (is_moved) element->step[1] = 0;
 }
 
 /* Emit the step of a group, and empty the group. */
@@ -422,7 +436,7 @@ static void close_group(Plan *plan, Group *group) {
   }
   for (int i = 0; i < given; i++) {
     const Element *element = &group->elements[i];
-    for (int k = 0; k < (element->op == BROADCAST ? 2 : 4); k++) {
+    for (int k = 0; k < (element->op == BROADCAST || element->op == TAKEN ? 2 : 4); k++) {
       if (element->value[k] >= 0) slot(plan, element->value[k])->group_uses = 0;
     }
   }
@@ -558,13 +572,19 @@ static int take(Schedule *schedule, int position) {
   return found;
 }
 
+/* Return the size of the group that an instruction can be in, -1 if it has steps of its own. */
+static int64_t group_size(Plan *plan, const Instruction *instruction) {
+  if (instruction->op->kind == ELEMENTWISE) return slot(plan, instruction->out[0])->array.size;
+  int64_t taken = taken_elements(plan, instruction);
+  /* The vector must be complete before the group. */
+  return taken && root_of(plan, instruction->in[0])->place != NOWHERE ? taken : -1;
+}
+
 /* Whether an instruction can run in the steps of the group. */
 static int joins(Plan *plan, const Instruction *instruction) {
   if (!plan->group.count) return 0;
-  if (instruction->op->kind == ELEMENTWISE) {
-    return slot(plan, instruction->out[0])->array.size == plan->group.size;
-  }
-  return sums_all(plan, instruction, plan->group.size);
+  return group_size(plan, instruction) == plan->group.size ||
+         sums_all(plan, instruction, plan->group.size);
 }
 
 /* Return the position in line of the next instruction: one that joins the group, one with steps of
@@ -575,12 +595,9 @@ static int choose(Plan *plan, const Schedule *schedule) {
   for (int k = 0; k < schedule->ready_count; k++) {
     const Instruction *instruction = &schedule->block->instructions[schedule->ready[k]];
     if (joins(plan, instruction)) return k;
-    if (instruction->op->kind != ELEMENTWISE) {
-      if (with_steps < 0) with_steps = k;
-      continue;
-    }
-    int64_t size = slot(plan, instruction->out[0])->array.size;
-    if (size < least) least = size, smallest = k;
+    int64_t size = group_size(plan, instruction);
+    if (size < 0 && with_steps < 0) with_steps = k;
+    if (size >= 0 && size < least) least = size, smallest = k;
   }
   return with_steps >= 0 ? with_steps : smallest;
 }
@@ -600,17 +617,17 @@ static void end_group(Plan *plan, Schedule *schedule) {
 static void plan_next(Plan *plan, Schedule *schedule, int position) {
   int i = take(schedule, position);
   const Instruction *instruction = &schedule->block->instructions[i];
-  int is_elementwise = instruction->op->kind == ELEMENTWISE;
-  if (!is_elementwise && joins(plan, instruction)) {
+  int64_t size = group_size(plan, instruction);
+  if (size < 0 && joins(plan, instruction)) {
     schedule->sums[schedule->sum_count] = i;
     schedule->parts[schedule->sum_count++] = append_sum(plan, &plan->group, instruction);
     return;
   }
-  if (is_elementwise) {
-    int64_t size = slot(plan, instruction->out[0])->array.size;
+  if (size >= 0) {
     if (size != plan->group.size) close_group(plan, &plan->group);
     plan->group.size = size;
-    append(plan, &plan->group, instruction);
+    if (instruction->op->kind == ELEMENTWISE) append(plan, &plan->group, instruction);
+    else append_taken(plan, &plan->group, instruction);
   } else {
     instruction->op->plan(plan, instruction);
   }

@@ -149,6 +149,12 @@ int sums_all(Plan *plan, const Instruction *instruction, int64_t size);
 int takes_squares(const Instruction *instruction);
 /* Emit the step that adds the parts of a sum. */
 void adds_parts(Plan *plan, int64_t out, int64_t parts);
+/* Return the number of elements that an instruction takes from a vector at known places, 0 for
+ * other instructions. */
+int64_t taken_elements(Plan *plan, const Instruction *instruction);
+/* Return the offsets of these elements, and set the shape of the result. */
+const int64_t *take_elements(Plan *plan, const Instruction *instruction);
+void run_taken(const Element *element, int64_t start, int64_t count);
 void broadcast_shape(Plan *plan, const Instruction *instruction, Array *result);
 
 /* Arrays. */

@@ -9,7 +9,7 @@ from tests.kernels.conftest import assert_same_bits, model_of, values
 KINDS = {"float64": TensorProto.DOUBLE, "float32": TensorProto.FLOAT}
 BINARY = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide}
 UNARY = {"Neg": np.negative, "Abs": np.abs, "Sqrt": np.sqrt, "Reciprocal": lambda x: 1 / x}
-OTHERS = {"Where": np.where, "Reshape": lambda x, shape: x}
+OTHERS = {"Where": np.where, "Reshape": lambda x, shape: x, "Gather": np.take}
 SUMS = ["ReduceSum", "ReduceSumSquare"]
 # Around the elements of a unit and of a block, where the last unit or block is a part.
 SIZES = [31, 32, 33, 63, 64, 65, 95, 434, 511, 512, 513, 768, 769, 1024, 1025, 1300]
@@ -23,6 +23,7 @@ class Program:
         self.arrays, self.numbers, self.nodes = ["a", "b"], ["s", "t"], []
         self.size, self.kind = size, KINDS[dtype]
         self.sums = []
+        self.index = self.rng.integers(-7, 7, size)
 
     def array(self):
         # The last arrays more often, so that chains are long and have branches.
@@ -37,7 +38,8 @@ class Program:
         return name
 
     def add_any(self):
-        kind = self.rng.choice(["binary", "binary", "binary", "unary", "where", "sum", "view"])
+        kinds = ["binary", "binary", "binary", "unary", "where", "sum", "view", "take"]
+        kind = self.rng.choice(kinds)
         if kind == "binary":
             inputs = [self.array(), self.operand()][:: self.rng.choice([1, -1])]
             made = self.add(str(self.rng.choice([*BINARY])), inputs)
@@ -46,6 +48,8 @@ class Program:
         elif kind == "where":
             inputs = [self.array(), self.operand()][:: self.rng.choice([1, -1])]
             made = self.add("Where", [str(self.rng.choice(["c", "d", "many"])), *inputs])
+        elif kind == "take":
+            made = self.add("Gather", [str(self.rng.choice(["short", self.array()])), "index"])
         elif kind == "view":
             made = self.add("Reshape", [self.array(), "shape"])
         else:
@@ -55,7 +59,7 @@ class Program:
 
     def by_numpy(self, feed):
         """Return the results but for sums; the runtime's Where has no negative zeros."""
-        found = dict(feed, shape=self.size)
+        found = dict(feed, shape=self.size, index=self.index)
         for node in self.nodes:
             compute = (BINARY | UNARY | OTHERS).get(node.op_type)
             if compute:
@@ -64,13 +68,17 @@ class Program:
         return found
 
     def model(self, feed, names):
-        constants = {"shape": np.array([self.size])}
+        constants = {"shape": np.array([self.size]), "index": self.index}
         return model_of(self.nodes, feed, dict.fromkeys(names, self.kind), constants)
 
 
 def feed_of(draw, dtype, size):
     return {
-        **{"a": draw(dtype, (size,), 1), "b": draw(dtype, (size,), 2)},
+        **{
+            "a": draw(dtype, (size,), 1),
+            "b": draw(dtype, (size,), 2),
+            "short": draw(dtype, (7,), 5),
+        },
         **{"s": draw(dtype, (), 3), "t": draw(dtype, (1,), 4)},
         **{"c": np.array(True), "d": np.array([False]), "many": np.arange(size) % 3 == 0},
     }
