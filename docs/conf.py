@@ -145,7 +145,8 @@ def command_line() -> str:
 
     from pytensor_onnx.cli.app import PROGRAM, app
 
-    return "".join(_helps(app, click.Context(app, info_name=PROGRAM)))
+    context = click.Context(app, info_name=PROGRAM, **app.context_settings)
+    return "".join(_helps(app, context))
 
 
 def _helps(command: Any, context: Any) -> Iterator[str]:
