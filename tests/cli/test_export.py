@@ -151,3 +151,15 @@ def test_vectors_of_another_file_are_an_error(text):
     with_vectors(lambda _: text)
     with pytest.raises(VerificationError, match=r"vectors|input|no output 'z'"):
         list(verify_file("y.onnx"))
+
+
+def test_a_warning_is_one_line(tmp_path, monkeypatch, capsys):
+    (tmp_path / "named_twice.py").write_text(
+        "import pytensor.tensor as pt\nx = pt.vector('x')\ngraph = [x], (2 * x).copy('y')\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as exit_:
+        main(["export", "named_twice:graph", "--dynamic", "x:0=a", "--dynamic", "y:0=b"])
+    assert not exit_.value.code
+    text = "warning: dynamic_axes gives axis 0 of y the name 'b', but the graph makes its size a\n"
+    assert text in capsys.readouterr().err

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import click
 from click.shell_completion import get_completion_class
@@ -69,7 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     A file that was read, but does not run or gives other results, ends it with status 1.
     """
     try:
-        sys.exit(app.main(arguments, prog_name=PROGRAM, standalone_mode=False) or 0)
+        with warnings.catch_warnings():
+            warnings.showwarning = _print_warning
+            status = app.main(arguments, prog_name=PROGRAM, standalone_mode=False)
+        sys.exit(status or 0)
     except click.Abort:
         sys.exit(INTERRUPTED)
     except click.exceptions.NoArgsIsHelpError as help_of_group:
@@ -84,6 +89,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (PyTensorONNXError, OSError) as error:
         _print_error(str(error))
         sys.exit(2)
+
+
+def _print_warning(message: Warning | str, *_: Any) -> None:
+    """Print a warning in one line, without the line of code that caused it."""
+    print(printable(f"warning: {message}"), file=sys.stderr)
 
 
 def _print_error(text: str) -> None:
