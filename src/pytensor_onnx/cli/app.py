@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 import click
 from click.shell_completion import get_completion_class
@@ -72,7 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _print_warning
+            # One line, without the line of code that caused it.
+            warnings.showwarning = lambda message, *_, **__: _print_line(f"warning: {message}")
             status = app.main(arguments, prog_name=PROGRAM, standalone_mode=False)
         sys.exit(status or 0)
     except click.Abort:
@@ -91,13 +91,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(2)
 
 
-def _print_warning(message: Warning | str, *_: Any) -> None:
-    """Print a warning in one line, without the line of code that caused it."""
-    print(printable(f"warning: {message}"), file=sys.stderr)
-
-
 def _print_error(text: str) -> None:
-    print(printable(f"error: {text}"), file=sys.stderr)
+    _print_line(f"error: {text}")
+
+
+def _print_line(text: str) -> None:
+    print(printable(text), file=sys.stderr)
 
 
 if __name__ == "__main__":
