@@ -64,6 +64,23 @@ def test_errors_and_results_in_several_threads():
     assert f.vm.jit_fn.has_regions
 
 
+def test_large_workspaces_in_several_threads():
+    """Plans share the memory of large arrays, and no two runs have it at the same time."""
+    x = pt.matrix("x", dtype="float64")
+    once = pt.exp(x).T
+    f = pytensor.function([x], (once - once.mean(axis=0)).cumsum(axis=0).sum(axis=1), mode=FUSED)
+
+    def call(k):
+        value = np.random.default_rng(k).normal(size=(100 + 50 * (k % 4), 200))
+        powers = np.exp(value).T
+        expected = (powers - powers.mean(axis=0)).cumsum(axis=0).sum(axis=1)
+        np.testing.assert_allclose(f(value), expected, rtol=1e-9, atol=1e-9)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(call, range(40)))
+    assert f.vm.jit_fn.has_regions
+
+
 def test_plans_of_many_sizes():
     x = pt.matrix("x", dtype="float64")
     f = pytensor.function([x], (pt.exp(x) * x.T.sum(axis=1)).sum(axis=0), mode=FUSED)

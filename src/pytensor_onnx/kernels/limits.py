@@ -32,8 +32,6 @@ ELEMENTS = 1_000_000
 Six operations of arithmetic take 0.6 of the runtime's time at a million elements, an exponential
 1.1; above that, sessions run kernels of the runtime in several threads.
 """
-
-
 FLOAT32_FUNCTIONS = {"Exp", "Tanh", "Sin", "Cos", "Atan", "Softmax", "Sigmoid_float32"}
 """Operators and functions that the runtime computes in float32, and regions in float64."""
 FLOAT32_ELEMENTS = 4_000
@@ -44,8 +42,34 @@ body of a loop it would cost that in each step.
 """
 
 
-def is_slow_function(node: onnx.NodeProto, scope: Scope) -> bool:
-    """Return whether a node is a function of many float32 numbers, slower in a region."""
+FLOAT32_BROADCAST = 20_000
+"""Elements of the largest float32 result of an operator that broadcasts an array, outside of loops.
+
+Regions copy such an operand block by block, the runtime's kernels read it in place. A training step
+of a mobile network (benchmarks/user_models.py) takes 1.04 of the runtime's time without this limit
+and 1.02 with it, one of a residual network 0.97 either way.
+"""
+BROADCASTING = {"Add", "Sub", "Mul", "Div", "Where", "Less", "Greater", "Max", "Min"}
+"""Operators that it holds for."""
+
+
+def is_slow_in_float32(node: onnx.NodeProto, scope: Scope) -> bool:
+    """Return whether a node computes many float32 numbers, and is slower in a region."""
+    return _is_slow_function(node, scope) or _broadcasts_many(node, scope)
+
+
+def _broadcasts_many(node: onnx.NodeProto, scope: Scope) -> bool:
+    result = scope.shape(node.output[0])
+    if node.op_type not in BROADCASTING or scope.dtype(node.input[-1]) != TensorProto.FLOAT:
+        return False
+    if result is None or prod(_assumed(result)) <= FLOAT32_BROADCAST:
+        return False
+    given = [scope.shape(name) for name in node.input]
+    sizes = [prod(_assumed(shape)) for shape in given if shape is not None]
+    return any(1 < size < prod(_assumed(result)) for size in sizes)
+
+
+def _is_slow_function(node: onnx.NodeProto, scope: Scope) -> bool:
     if node.op_type not in FLOAT32_FUNCTIONS or scope.dtype(node.input[0]) != TensorProto.FLOAT:
         return False
     shape = scope.shape(node.input[0])
