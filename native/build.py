@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,8 +38,8 @@ WASM = "tape.wasm"
 WASM_FLAGS = [*MATH, "-target", "wasm32-wasi", "-msimd128", "-Wno-pass-failed"]
 OF_RUNTIME = ("functions.c", "region.c", "registration.c")
 """Sources that call ONNX Runtime, which the module of WebAssembly does without."""
-FAST = ("products.c",)
-"""Sources that the module of WebAssembly has for speed; of others it has the smallest code."""
+FAST = {"products.c": ["-O2"], "elementwise.c": ["-O2", "-fno-unroll-loops"]}
+"""Flags of sources that are fast in the module of WebAssembly; others are small."""
 WASM_LINK = ["-mexec-model=reactor", "-s", "-Wl,--gc-sections"]
 WASM_LINK += ["-Wl,-z,stack-size=1048576", "-Wl,--max-memory=2147483648"]
 
@@ -80,10 +80,8 @@ def build_wasm(folder: Path) -> Path | None:
     sources = [source for source in SOURCES.glob("*.c") if source.name not in OF_RUNTIME]
     with _parts(module) as parts:
         made = parts / WASM
-        fast = [source for source in sources if source.name in FAST]
-        small = [source for source in sources if source.name not in FAST]
-        objects = _objects(ZIG, [*WASM_FLAGS, "-O2"], fast, parts)
-        objects += _objects(ZIG, [*WASM_FLAGS, "-Oz"], small, parts)
+        flags = {source: FAST.get(source.name, ["-Oz"]) for source in sources}
+        objects = _objects(ZIG, WASM_FLAGS, flags, parts)
         subprocess.run([*ZIG, *WASM_FLAGS, *WASM_LINK, *objects, "-o", made], check=True)
         made.replace(module)
     return module
@@ -109,7 +107,8 @@ def _compile(command: list[str], library: Path) -> None:
     with _parts(library) as folder:
         made = folder / library.name
         libraries = [] if library.suffix == ".dll" else ["-lm"]
-        objects = _objects(command, FLAGS, sorted(SOURCES.glob("*.c")), folder)
+        sources: dict[Path, list[str]] = {source: [] for source in sorted(SOURCES.glob("*.c"))}
+        objects = _objects(command, FLAGS, sources, folder)
         subprocess.run([*command, "-shared", *objects, "-o", made, *libraries], check=True)
         made.replace(library)
 
@@ -123,13 +122,14 @@ def _parts(target: Path) -> Iterator[Path]:
 
 
 def _objects(
-    command: list[str], flags: list[str], sources: Iterable[Path], folder: Path
+    command: list[str], flags: list[str], sources: Mapping[Path, list[str]], folder: Path
 ) -> list[Path]:
-    """Compile sources side by side."""
+    """Compile sources side by side, each with flags of its own beside those of all."""
 
     def object_of(source: Path) -> Path:
         target = folder / f"{source.stem}.o"
-        subprocess.run([*command, *flags, "-c", source, "-o", target], check=True)
+        own = [*flags, *sources[source]]
+        subprocess.run([*command, *own, "-c", source, "-o", target], check=True)
         return target
 
     # The largest source takes half of the time, so it goes first.

@@ -1,4 +1,6 @@
 /* Loops and branches: steps that run other steps. */
+#include <math.h>
+
 #include "planners.h"
 
 /* A part of memory that is copied once in each iteration; the stride is that of the long side. */
@@ -6,6 +8,7 @@ typedef struct {
   char *to;
   const char *from;
   int64_t bytes, stride;
+  int dtype;
 } Move;
 
 typedef struct {
@@ -16,7 +19,8 @@ typedef struct {
   const char *count;         /* integer that has it */
   const char *starts, *goes_on; /* conditions, NULL if they are always true */
   char *number;              /* of the iteration */
-  char *length;              /* number of iterations that were begun, NULL if it is `trip` */
+  char *length;              /* number of iterations that were done, NULL if it is `trip` */
+  int64_t at, end;           /* the next iteration of the present run, and the last one's end */
 } Loop;
 
 static inline void move(char *to, const char *from, int64_t bytes) {
@@ -24,31 +28,75 @@ static inline void move(char *to, const char *from, int64_t bytes) {
   else copy_bytes(to, from, bytes);
 }
 
-static const char *run_loop(Step *step) {
-  const Loop *loop = step->extra;
-  int64_t trip = loop->count ? *(const int64_t *)loop->count : loop->trip;
-  int64_t i = 0;
-  if (loop->starts && !*loop->starts) trip = 0;
-  for (; i < trip; i++) {
-    if (loop->number) memcpy(loop->number, &i, sizeof i);
-    for (int k = 0; k < loop->slice_count; k++) {
-      const Move *slice = &loop->slices[k];
-      move(slice->to, slice->from + i * slice->stride, slice->bytes);
-    }
-    const char *problem = run_steps(loop->body.first);
-    if (problem) return problem;
-    for (int k = 0; k < loop->result_count; k++) {
-      const Move *result = &loop->results[k];
-      move(result->to + i * result->stride, result->from, result->bytes);
-    }
-    int goes_on = !loop->goes_on || *loop->goes_on;
-    for (int k = 0; k < loop->state_count; k++) {
-      move(loop->states[k].to, loop->states[k].from, loop->states[k].bytes);
-    }
-    if (!goes_on) trip = i;
+static void begin_iterations(Loop *loop) {
+  loop->at = 0;
+  loop->end = loop->count ? *(const int64_t *)loop->count : loop->trip;
+  if (loop->starts && !*loop->starts) loop->end = 0;
+}
+
+static const char *run_iteration(Loop *loop) {
+  int64_t i = loop->at++;
+  if (loop->number) memcpy(loop->number, &i, sizeof i);
+  for (int k = 0; k < loop->slice_count; k++) {
+    const Move *slice = &loop->slices[k];
+    move(slice->to, slice->from + i * slice->stride, slice->bytes);
   }
-  if (loop->length) memcpy(loop->length, &i, sizeof i);
+  const char *problem = run_steps(loop->body.first);
+  if (problem) return problem;
+  for (int k = 0; k < loop->result_count; k++) {
+    const Move *result = &loop->results[k];
+    move(result->to + i * result->stride, result->from, result->bytes);
+  }
+  if (loop->goes_on && !*loop->goes_on) loop->end = loop->at;
+  for (int k = 0; k < loop->state_count; k++) {
+    move(loop->states[k].to, loop->states[k].from, loop->states[k].bytes);
+  }
   return NULL;
+}
+
+static void end_iterations(Loop *loop) {
+  if (loop->length) memcpy(loop->length, &loop->at, sizeof loop->at);
+}
+
+static const char *run_loop(Step *step) {
+  Loop *loop = step->extra;
+  begin_iterations(loop);
+  while (loop->at < loop->end) {
+    const char *problem = run_iteration(loop);
+    if (problem) return problem;
+  }
+  end_iterations(loop);
+  return NULL;
+}
+
+/* Fill the rows that a loop stacks with NaN, or zero, which show that they are missing. */
+static void clear_results(const Loop *loop) {
+  for (int k = 0; k < loop->result_count; k++) {
+    const Move *result = &loop->results[k];
+    char *first = result->stride < 0 ? result->to + (loop->end - 1) * result->stride : result->to;
+    int64_t bytes = loop->end > 0 && loop->end <= loop->trip ? loop->end * result->bytes : 0;
+    if (result->dtype == FLOAT64) {
+      for (int64_t i = 0; i < bytes / 8; i++) ((double *)first)[i] = NAN;
+    } else if (result->dtype == FLOAT32) {
+      for (int64_t i = 0; i < bytes / 4; i++) ((float *)first)[i] = NAN;
+    } else if (bytes) {
+      memset(first, 0, (size_t)bytes);
+    }
+  }
+}
+
+const char *run_part(Step *step, Progress *progress) {
+  if (step->run != run_loop) return step->run(step);
+  Loop *loop = step->extra;
+  if (!progress->total) {
+    begin_iterations(loop);
+    clear_results(loop);
+  }
+  const char *problem = loop->at < loop->end ? run_iteration(loop) : NULL;
+  progress->done = loop->at;
+  progress->total = loop->at < loop->end ? loop->end : 0;
+  if (!problem && !progress->total) end_iterations(loop);
+  return problem;
 }
 
 static const Block *block_at(Plan *plan, int64_t i) {
@@ -118,6 +166,7 @@ static void stack_results(Plan *plan, Loop *loop, int64_t begin, int count, cons
     set_shape(plan, results[i], row.rank + 1, row.shape);
     Move *made = &loop->results[loop->result_count++];
     made->bytes = bytes_of_value(plan, rows[i]);
+    made->dtype = row.dtype;
     made->stride = are_reversed && are_reversed[i] ? -made->bytes : made->bytes;
     reads(plan, &made->from, rows[i], 0);
     writes(plan, &made->to, results[i], made->stride < 0 ? (trip - 1) * made->bytes : 0);
@@ -238,7 +287,7 @@ typedef struct {
 
 static const char *run_branch(Step *step) {
   Branches *branches = step->extra;
-  return run_steps(branches->steps[!branches->condition || *branches->condition].first);
+  return run_steps(branches->steps[*branches->condition != 0].first);
 }
 
 /* Results of a branch have the sizes that are expected of those of the If. */
@@ -251,16 +300,12 @@ static void expect_results(Plan *plan, const Block *block, const Instruction *in
 
 /* attributes: the blocks where the condition is true, and where it is false */
 void plan_if(Plan *plan, const Instruction *instruction) {
-  int is_known = slot(plan, instruction->in[0])->known;
-  Step *step = emit(plan, run_branch);
-  Branches *branches = memory(plan, sizeof *branches);
-  step->extra = branches;
-  if (is_known) {
+  if (slot(plan, instruction->in[0])->known) {
     int64_t chosen = instruction->attribute[!is_known_true(plan, instruction->in[0])];
     const Block *block = block_at(plan, chosen);
     if (block->outputs != instruction->outputs) refuse(plan, "an If is wrong");
     expect_results(plan, block, instruction);
-    plan_block(plan, block, &branches->steps[1]);
+    plan_block(plan, block, NULL);
     for (int i = 0; i < instruction->outputs; i++) {
       require_all_rows(plan, block->out[i]);
       const Array *result = &slot(plan, block->out[i])->array;
@@ -269,6 +314,9 @@ void plan_if(Plan *plan, const Instruction *instruction) {
     }
     return;
   }
+  Step *step = emit(plan, run_branch);
+  Branches *branches = memory(plan, sizeof *branches);
+  step->extra = branches;
   reads(plan, &branches->condition, instruction->in[0], 0);
   for (int branch = 1; branch >= 0; branch--) {
     const Block *block = block_at(plan, instruction->attribute[!branch]);

@@ -145,7 +145,12 @@ static inline T S(remainder)(T x, T y) {
 #define VECTOR_BINARY(X)
 #endif
 
-/* A loop over the elements; the module of WebAssembly is compiled for size, but for floats. */
+/* The module of WebAssembly has the smallest code but for arithmetic of floats. */
+#ifdef __wasm__
+#define COMPACT __attribute__((minsize))
+#else
+#define COMPACT
+#endif
 #if defined(__wasm__) && IS_FLOAT
 #define LOOP _Pragma("clang loop vectorize(enable) interleave(disable)") for (int64_t i = 0; i < n; i++)
 #else
@@ -158,7 +163,7 @@ static inline T S(remainder)(T x, T y) {
 #define ONE(i) (*(const T *)element->at[i])
 
 #define UNARY_KERNEL(name, R, expression)                                              \
-  static TARGET void S(name)(const Element *element, int64_t start, int64_t n) {       \
+  static TARGET COMPACT void S(name)(const Element *element, int64_t start, int64_t n) {       \
     OUT(R);                                                                            \
     const T *in = IN(1);                                                               \
     LOOP {                                                                             \
@@ -170,7 +175,7 @@ static inline T S(remainder)(T x, T y) {
  * arrays and numbers. */
 #ifdef __wasm__
 #define SMALL_KERNEL(name, R, expression)                                             \
-  static __attribute__((noinline)) void S(name##_by_steps)(\
+  static COMPACT __attribute__((noinline)) void S(name##_by_steps)(\
       const Element *element, int64_t start, int64_t n, int left, int right) {\
     OUT(R);                                                                            \
     const T *a = IN(1), *b = IN(2);                                                    \
@@ -309,6 +314,7 @@ const ElementKernel KERNELS_OF_TYPE[ELEMENTWISE_COUNT] = {
 #undef BINARY_KERNEL
 #undef SMALL_KERNEL
 #undef LOOP
+#undef COMPACT
 #undef ONE_UNARY
 #undef ONE_BINARY
 #undef ONE_OF

@@ -42,7 +42,10 @@ struct Plan {
   int work_count;
   char *workspace, *base; /* the plan's own, NULL if plans share it; the aligned begin */
   size_t bytes, work_bytes;
+  Workspace *taken; /* by a run in parts */
   Steps main, *steps;
+  Step *at; /* the next step of a run in parts */
+  Progress progress;
   Group group;
   int64_t time;
   int folds;
@@ -353,11 +356,18 @@ static void append_taken(Plan *plan, Group *group, const Instruction *instructio
   slot(plan, instruction->in[0])->group_uses++;
 }
 
+/* Return whether a step has divided an integer by zero. */
+static const char *division(Step *step) {
+  if (!step->n[2]) return NULL;
+  step->n[2] = 0;
+  return "Integer division by zero";
+}
+
 static const char *run_once(Step *step) {
   const Element *element = step->extra, *end = element + step->n[1];
   int64_t count = step->n[0];
   for (; element < end; element++) element->run(element, 0, count);
-  return step->n[2] ? "Integer division by zero" : NULL;
+  return division(step);
 }
 
 static const char *run_blocks(Step *step) {
@@ -368,7 +378,7 @@ static const char *run_blocks(Step *step) {
       element->run(element, start, count);
     }
   }
-  return step->n[2] ? "Integer division by zero" : NULL;
+  return division(step);
 }
 
 static Step *append_step(Plan *plan, Run run) {
@@ -640,10 +650,13 @@ static void plan_next(Plan *plan, Schedule *schedule, int position) {
 }
 
 void plan_block(Plan *plan, const Block *block, Steps *steps) {
+  close_group(plan, &plan->group);
   Steps *outer = plan->steps;
-  steps->first = NULL;
-  steps->end = &steps->first;
-  plan->steps = steps;
+  if (steps) {
+    steps->first = NULL;
+    steps->end = &steps->first;
+    plan->steps = steps;
+  }
   Schedule schedule = schedule_of(plan, block);
   for (int i = 0; i < block->count; i++) {
     if (!schedule.waits[i]) becomes_ready(plan, &schedule, i);
@@ -893,17 +906,60 @@ const char *run_steps(Step *step) {
   return NULL;
 }
 
-const char *run_plan(Plan *plan, const Array *inputs, void *const *outputs) {
+static void bind(Plan *plan, const Array *inputs, void *const *outputs) {
   for (int i = 0; i < plan->bound_count; i++) {
     Address bound = plan->bound[i];
     char *base = bound.value >= 0 ? inputs[bound.value].data : outputs[~bound.value];
     *bound.where = base + bound.offset;
   }
+}
+
+const char *run_plan(Plan *plan, const Array *inputs, void *const *outputs) {
+  bind(plan, inputs, outputs);
   if (plan->workspace) return run_steps(plan->main.first);
   Workspace *workspace = take_workspace(plan->work_bytes);
   if (!workspace) return "out of memory";
   set_base(plan, memory_of(workspace));
   const char *problem = run_steps(plan->main.first);
   give_back(workspace);
+  return problem;
+}
+
+const char *begin_plan(Plan *plan, const Array *inputs, void *const *outputs) {
+  bind(plan, inputs, outputs);
+  if (!plan->workspace) {
+    plan->taken = take_workspace(plan->work_bytes);
+    if (!plan->taken) return "out of memory";
+    set_base(plan, memory_of(plan->taken));
+  }
+  plan->at = plan->main.first;
+  plan->progress = (Progress){0, 0};
+  return NULL;
+}
+
+void end_plan(Plan *plan) {
+  if (plan->taken) give_back(plan->taken);
+  plan->taken = NULL;
+}
+
+int has_more(const Plan *plan) { return plan->at != NULL; }
+Progress progress_of(const Plan *plan) { return plan->progress; }
+
+const char *go_on(Plan *plan) {
+  if (!plan->at) return NULL;
+  const char *problem = run_part(plan->at, &plan->progress);
+  if (!plan->progress.total) plan->at = plan->at->next;
+  return problem;
+}
+
+const char *peek(Plan *plan) {
+  if (!plan->progress.total) return NULL;
+  size_t bytes = plan->work_bytes - ALIGNMENT;
+  char *kept = malloc(bytes);
+  if (!kept) return "out of memory";
+  memcpy(kept, plan->base, bytes);
+  const char *problem = run_steps(plan->at->next);
+  memcpy(plan->base, kept, bytes);
+  free(kept);
   return problem;
 }

@@ -108,6 +108,22 @@ int plan_fits(const Plan *plan, const Array *inputs);
 const Array *plan_output(const Plan *plan, int i);
 const char *run_plan(Plan *plan, const Array *inputs, void *const *outputs);
 
+/* Iterations of the present loop of a run in parts; no total between loops. */
+typedef struct {
+  int64_t done, total;
+} Progress;
+
+/* Run a plan part by part: begin it, and go on, each time by a step or by an iteration of a loop,
+ * until it has no more; then end it. */
+const char *begin_plan(Plan *plan, const Array *inputs, void *const *outputs);
+void end_plan(Plan *plan);
+const char *go_on(Plan *plan);
+int has_more(const Plan *plan);
+Progress progress_of(const Plan *plan);
+/* Compute the outputs as if the present loop had ended: missing rows are NaN, or zero. Between loops
+ * it does nothing. */
+const char *peek(Plan *plan);
+
 /* Plans that are made in the course of a run. */
 typedef struct Late Late;
 void free_late(Late *late);
@@ -136,7 +152,10 @@ int known_integers(Plan *plan, int64_t value, int64_t *integers, int most);
 void copies(Plan *plan, int64_t out, int64_t in);
 /* Emit the steps that follow into other steps; returns those until then. */
 Steps *into(Plan *plan, Steps *steps);
+/* Plan a block into steps of its own, or into the present ones without. */
 void plan_block(Plan *plan, const Block *block, Steps *steps);
+/* Run a step, or an iteration of a loop. */
+const char *run_part(Step *step, Progress *progress);
 /* Emit a step that plans and runs some instructions of a block when the values are known that
  * decide their sizes. */
 void plan_late(Plan *plan, const Block *block, Instruction *instructions, int count);

@@ -40,18 +40,18 @@ void set_constant(Runner *runner, int input) { runner->bases[input] = SAME_MEMOR
 
 static Plan *take(Plan **place) { return __atomic_exchange_n(place, NULL, __ATOMIC_ACQ_REL); }
 
-static void put(Plan **place, Plan *plan) {
+void put_plan(Plan **place, Plan *plan) {
   free_plan(__atomic_exchange_n(place, plan, __ATOMIC_ACQ_REL));
 }
 
 /* Take a plan for inputs out of its place, or make one for the place that is next. */
-static Plan *plan_for(Runner *runner, const Array *inputs, Plan ***place, const char **problem) {
+Plan *take_plan(Runner *runner, const Array *inputs, Plan ***place, const char **problem) {
   for (int i = 0; i < MOST_PLANS; i++) {
     *place = &runner->plans[i];
     Plan *plan = take(*place);
     if (!plan) continue;
     if (plan_fits(plan, inputs)) return plan;
-    put(*place, plan);
+    put_plan(*place, plan);
   }
   const Tape *tape = runner->tape;
   Plan *made = make_plan(tape, &tape->block[0], inputs, runner->bases, NULL, problem);
@@ -68,13 +68,13 @@ const char *run_tape(Runner *runner, const Array *inputs, Allocate allocate, voi
                      void **outputs) {
   Plan **place = NULL;
   const char *problem;
-  Plan *plan = plan_for(runner, inputs, &place, &problem);
+  Plan *plan = take_plan(runner, inputs, &place, &problem);
   if (!plan) return problem;
   problem = NULL;
   for (int i = 0; !problem && i < runner_block(runner)->outputs; i++) {
     problem = allocate(results, i, plan_output(plan, i), &outputs[i]);
   }
   if (!problem) problem = run_plan(plan, inputs, outputs);
-  put(place, plan);
+  put_plan(place, plan);
   return problem;
 }

@@ -2,7 +2,7 @@
 #ifndef RUNNER_H
 #define RUNNER_H
 
-#include "tape.h"
+#include "plan.h"
 
 typedef struct Runner Runner;
 
@@ -19,5 +19,8 @@ void set_constant(Runner *runner, int input);
 /* Run the tape; an error message, or NULL. `allocate` gets `results`, and fills `outputs`. */
 const char *run_tape(Runner *runner, const Array *inputs, Allocate allocate, void *results,
                      void **outputs);
+/* Take a plan for inputs, or make one; NULL with a message. It goes back to its place. */
+Plan *take_plan(Runner *runner, const Array *inputs, Plan ***place, const char **problem);
+void put_plan(Plan **place, Plan *plan);
 
 #endif

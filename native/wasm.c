@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 
-#include "plan.h"
 #include "runner.h"
 
 #define EXPORTED(name) __attribute__((export_name(#name)))
@@ -40,13 +39,44 @@ static const char *allocate_result(void *results, int i, const Array *result, vo
   return *data ? NULL : "out of memory";
 }
 
-/* Run a tape; a problem, or NULL and results, whose data the caller releases. */
-EXPORTED(run) const char *run_once(Runner *runner, const Array *inputs, Array *results) {
-  void **outputs = allocate((size_t)runner_block(runner)->outputs * sizeof *outputs);
-  if (!outputs) return "out of memory";
-  const char *problem = run_tape(runner, inputs, allocate_result, results, outputs);
-  free(outputs);
+/* The present run. */
+static struct {
+  Plan *plan, **place;
+  void **outputs;
+} run;
+
+/* Begin a run; a problem, or NULL and results, whose data the caller releases. */
+EXPORTED(begin) const char *begin(Runner *runner, const Array *inputs, Array *results) {
+  int outputs = runner_block(runner)->outputs;
+  const char *problem = "out of memory";
+  run.outputs = allocate((size_t)outputs * sizeof *run.outputs);
+  if (!run.outputs) return problem;
+  run.plan = take_plan(runner, inputs, &run.place, &problem);
+  if (!run.plan) return problem;
+  problem = NULL;
+  for (int i = 0; !problem && i < outputs; i++) {
+    problem = allocate_result(results, i, plan_output(run.plan, i), &run.outputs[i]);
+  }
+  return problem ? problem : begin_plan(run.plan, inputs, run.outputs);
+}
+
+/* Go on by a number of steps and iterations; a problem, or NULL. */
+EXPORTED(advance) const char *advance(int count) {
+  const char *problem = NULL;
+  for (int i = 0; !problem && i < count && has_more(run.plan); i++) problem = go_on(run.plan);
   return problem;
+}
+
+EXPORTED(more) int more(void) { return has_more(run.plan); }
+EXPORTED(done) double iterations_done(void) { return (double)progress_of(run.plan).done; }
+EXPORTED(total) double iterations_of_all(void) { return (double)progress_of(run.plan).total; }
+/* Write the outputs as far as they are known. */
+EXPORTED(peek) const char *peek_outputs(void) { return peek(run.plan); }
+
+EXPORTED(end) void end(void) {
+  end_plan(run.plan);
+  put_plan(run.place, run.plan);
+  free(run.outputs);
 }
 #else
 typedef int NotOfWebAssembly; /* A file of C has at least one declaration. */

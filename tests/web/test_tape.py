@@ -1,5 +1,6 @@
 """Models as tapes in Node, compared with the native library."""
 
+import gzip
 import json
 import re
 import subprocess
@@ -7,6 +8,7 @@ import subprocess
 import numpy as np
 import onnx
 import onnxruntime
+import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
@@ -14,7 +16,9 @@ from scipy import special
 
 from pytensor_onnx import export_onnx, native, nn
 from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.kernels.regions import fuse
+from pytensor_onnx.pymc import export_sampler
 from pytensor_onnx.web import tape_file
 from pytensor_onnx.web.packages import PLOTS, package_files
 from pytensor_onnx.web.site import build_site
@@ -44,15 +48,12 @@ def saved(tmp_path, inputs, outputs, **options):
 
 
 def natively(path):
-    """Return a session that runs the tape of a model in the native library.
-
-    Natively, sizes that values of inputs decide are left to ONNX Runtime.
-    """
+    """Return a session that runs the tape of a model in the native library."""
     fusion = fuse(path.read_bytes(), every_size=True)
     options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
     native.register(options)
-    source = path.read_bytes() if fusion.given else fusion.model
-    return onnxruntime.InferenceSession(source, options)
+    return onnxruntime.InferenceSession(fusion.model, options)
 
 
 def assert_as_native(path, *calls):
@@ -117,7 +118,7 @@ def test_a_training_step_with_its_state(tmp_path):
     feeds = {"x": RNG.normal(size=(6, 3)), "y": RNG.normal(size=6), "w": w.get_value()}
     assert_as_native(path, feeds)
     write_tape(path, tmp_path)
-    assert b'"state":{"w":' in (tmp_path / "model.tape").read_bytes()
+    assert b'"state":{"w":' in gzip.decompress((tmp_path / "model.tape").read_bytes())
 
 
 @pytest.mark.usefixtures("node")
@@ -139,6 +140,78 @@ def test_integers_loops_and_sizes_that_inputs_decide(tmp_path):
     assert_as_native(
         path, *({"i": values, "n": np.array(n), "x0": np.array(0.3)} for n in (5, 2, 5))
     )
+
+
+@pytest.mark.usefixtures("node")
+def test_the_draws_of_a_sampler_have_the_bits_of_native_draws(tmp_path):
+    with pm.Model() as model:
+        scale = pm.HalfNormal("scale")
+        pm.Normal("y", pm.Normal("mean"), scale, observed=np.array([0.5, -1.0, 2.0]))
+    path = tmp_path / "model.onnx"
+    export_sampler(model, path, verify=False)
+    calls = [
+        {"seed": np.arange(chains), "warmup": np.array(warmup), "draws": np.array(draws)}
+        for chains, warmup, draws in ((2, 60, 40), (1, 30, 9), (2, 60, 40))
+    ]
+    session = natively(path)
+    assert session.get_providers()[0] == "CPUExecutionProvider"
+    for found, feeds in zip(run_in_node(path, tmp_path, *calls), calls, strict=True):
+        for x, expected in zip(session.get_outputs(), session.run(None, feeds), strict=True):
+            np.testing.assert_array_equal(found[x.name], expected, err_msg=x.name)
+
+
+def in_node(folder, code):
+    """Return what code prints that has the model of a folder."""
+    script = f"""
+    const {{ load }} = await import("{(folder / "tape.js").as_uri()}");
+    const model = await load("{folder / "model.tape"}");
+    {code}
+    """
+    command = ["node", "--input-type=module", "-e", script]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+@pytest.mark.usefixtures("node")
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_long_run_is_watched_and_stopped(tmp_path, nested):
+    n, x = pt.lscalar("n"), pt.vector("x", shape=(3,))
+
+    def step(y):
+        if not nested:
+            return pt.cos(y) + x
+        [last] = iterate(lambda z: [pt.cos(z)], [y], n_steps=pt.constant(20))
+        return last + x
+
+    y = pytensor.scan(step, outputs_info=[x], n_steps=n, return_updates=False)
+    outputs = {"y": y, "reversed": y[::-1] * 2, "i": pt.arange(n)}
+    write_tape(saved(tmp_path, [n, x], outputs, precision="float64"), tmp_path)
+    found = in_node(
+        tmp_path,
+        """
+    const x = { data: Float64Array.of(1, 2, 3), dims: [3] };
+    const feeds = (n) => ({ n: { data: BigInt64Array.of(n), dims: [] }, x });
+    const whole = (await model.run(feeds(40n))).y.data;
+    const parts = [];
+    // A clock on which each part takes long.
+    let time = 0;
+    performance.now = () => (time += 200);
+    const watch = ({ done, total, outputs }) => {
+      const { y, reversed } = outputs();
+      const isRight = (i) => (i < 3 * done ? y.data[i] === whole[i] : Number.isNaN(y.data[i]));
+      const places = [0, 3 * done - 1, 3 * done, y.data.length - 1];
+      parts.push([done < total, places.every(isRight), reversed.data.at(-1) === 2 * whole[2]]);
+      return parts.length < 3;
+    };
+    const runs = [model.run(feeds(40n), watch), model.run(feeds(9n))];
+    const [stopped, after] = await Promise.all(runs);
+    const again = await model.run(feeds(40n), () => true);
+    console.log(JSON.stringify([
+      parts, Number.isNaN(stopped.y.data.at(-1)), after.y.data.every((x, i) => x === whole[i]),
+      again.y.data.every((x, i) => x === whole[i]), Number(again.i.data.at(-1)),
+    ]));
+    """,
+    )
+    assert found == [[[True, True, True]] * 3, True, True, True, 39]
 
 
 @pytest.mark.usefixtures("node")
@@ -199,12 +272,13 @@ def test_a_tape_of_another_version_is_refused(tmp_path):
     const {{ load }} = await import("{(tmp_path / "tape.js").as_uri()}");
     await load("{tape}").catch((error) => console.log(error.message));
     """
+    content = tape.read_bytes()
     for old, new, message in (
         (b'"Neg"', b'"Old"', "model.tape and tape.wasm.gz are of different versions"),
-        (b'"format":1', b'"format":0', "model.tape is of another version"),
+        (b'"format":2', b'"format":1', "model.tape is of another version"),
         (b"PTTAPE", b"other.", "this is no file model.tape"),
     ):
-        tape.write_bytes(tape.read_bytes().replace(old, new))
+        tape.write_bytes(gzip.decompress(content).replace(old, new))
         command = ["node", "--input-type=module", "-e", code]
         result = subprocess.run(command, capture_output=True, text=True, check=True)
         assert result.stdout.startswith(message)
@@ -247,6 +321,35 @@ def test_an_installation_without_the_module_says_how_to_get_it(tmp_path, monkeyp
     (tmp_path / "build.py").write_text("def build_wasm(folder): return None")
     with pytest.raises(MissingEngineError, match="run pip install ziglang"):
         wasm_module()
+
+
+@pytest.mark.slow
+@needs_chromium
+def test_a_long_run_is_stopped_in_a_page(browser, tmp_path):
+    needs_tapes()
+    try:
+        package_files(PLOTS)
+    except PyTensorONNXError as error:
+        pytest.skip(str(error))
+    n = pt.lscalar("n")
+    [y] = iterate(lambda y: [pt.cos(y)], [pt.constant(np.float64(1.0))], n_steps=n)
+    path = saved(tmp_path, [n], {"y": y}, precision="float64")
+    page = {
+        "inputs": {"n": {"min": 1, "max": 2_000_000_000, "value": 2_000_000_000}},
+        "run": "button",
+    }
+    folder = build_site(path, tmp_path / "site", page=page, engine="tape")
+    with opened_page(browser, folder) as (opened, said):
+        opened.get_by_text("loaded in").wait_for()
+        opened.get_by_role("button", name="Run", exact=True).click()
+        opened.get_by_text("of 2000000000 steps").wait_for()
+        opened.get_by_role("button", name="Stop", exact=True).click()
+        opened.get_by_text("Stopped after").wait_for()
+        opened.get_by_label("n", exact=True).last.fill("5")
+        opened.get_by_role("button", name="Run", exact=True).click()
+        opened.get_by_text("Done.").wait_for()
+        np.testing.assert_allclose(results(opened)["y"], [0.70136877], rtol=1e-7)
+        assert not said
 
 
 @pytest.mark.slow

@@ -26,10 +26,7 @@ def export(path: str | Path) -> ONNXProgram:
         theta = mu + tau * pm.Normal("z", shape=8)
         pm.Deterministic("school_a", theta[0])
         pm.Normal("measured", theta, ERRORS, observed=effects)
-    # A run of the page is one chain, which takes less time alone than in lockstep.
-    return export_sampler(
-        model, path, variables=["mu", "tau", "school_a"], lockstep=False, target="web"
-    )
+    return export_sampler(model, path, variables=["mu", "tau", "school_a"], target="web")
 
 
 def build(folder: str | Path, *, runtime: str = "npm") -> Path:

@@ -21,7 +21,7 @@ from pytensor_onnx.kernels.graph_scope import constant_of
 from pytensor_onnx.kernels.native_operators import operator_numbers
 from pytensor_onnx.kernels.regions import Fusion, fuse, whole_region
 
-FORMAT = 1
+FORMAT = 2
 MAGIC = b"PTTAPE\0\0"
 MODULE = "tape.wasm"
 _ALIGNMENT = 8
@@ -61,7 +61,7 @@ def write_tape(model: Path, folder: Path) -> None:
     content = tape_of(model)
     module = wasm_module()
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "model.tape").write_bytes(content)
+    (folder / "model.tape").write_bytes(gzip.compress(content, mtime=0))
     (folder / f"{MODULE}.gz").write_bytes(gzip.compress(module.read_bytes(), mtime=0))
     script = files("pytensor_onnx.web") / "static" / "tape.js"
     (folder / "tape.js").write_bytes(script.read_bytes())
@@ -89,10 +89,10 @@ def wasm_module() -> Path:
 
 
 def tape_of(path: Path) -> bytes:
-    """Return a model as the content of a file ``model.tape``.
+    """Return a model as the content of a file ``model.tape``, which is compressed.
 
-    The file has eight bytes of a mark, the size of a header in JSON, the header, the tape and the
-    constants.
+    The content has eight bytes of a mark, the size of a header in JSON, the header, the tape and
+    the constants.
 
     Raises
     ------

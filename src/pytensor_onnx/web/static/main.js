@@ -52,7 +52,7 @@ class Page {
     const actions = {
       run: () => this.start(),
       repeat: () => this.repeat(),
-      stop: () => (this.isRepeating = false),
+      stop: () => this.stop(),
       reset: () => this.reset(),
       undo: () => this.undo(),
       link: () => this.copyLink(),
@@ -61,6 +61,12 @@ class Page {
     };
     for (const [name, act] of Object.entries(actions)) byId(name).addEventListener("click", act);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redraw());
+  }
+
+  /** Run no more, and stop the present run if the engine can. */
+  stop() {
+    this.isRepeating = this.isStale = false;
+    this.model.ask("stop", {});
   }
 
   async load() {
@@ -170,13 +176,15 @@ class Page {
     byId("outputs").setAttribute("aria-busy", "true");
     const started = performance.now();
     const clock = setInterval(() => {
-      if (!this.isRepeating) say("Running…");
+      if (!this.isRepeating && byId("progress").hidden) say("Running…");
       if (!this.isRepeating) byId("timing").textContent = `${((performance.now() - started) / 1000).toFixed(1)} s`;
     }, PATIENCE);
     this.running = this.untilCurrent();
     await this.running;
     clearInterval(clock);
     this.isRunning = false;
+    byId("progress").hidden = true;
+    byId("stop").disabled = !this.isRepeating;
     byId("outputs").setAttribute("aria-busy", "false");
   }
 
@@ -207,15 +215,19 @@ class Page {
     }
     const times = this.description.repeat;
     const reading = performance.now() - started;
-    const { outputs, milliseconds, sending, answered } = await this.model.run(feeds, times);
+    const given = readResults(Object.fromEntries(this.description.shown.map((/** @type {string} */ name) => [name, feeds[name]])));
+    this.model.onrunning = ({ done, total, outputs }) => this.showPart(outputs, given, done, total);
+    const { outputs, milliseconds, stopped, sending, answered } = await this.model.run(feeds, times);
+    if (stopped) {
+      this.showPart(outputs, given, stopped.done, stopped.total);
+      this.isRepeating = false;
+      return say(`Stopped after ${counted(stopped.done, stopped.total)}; the results are those so far.`);
+    }
     this.runs += times;
     for (const { advance } of this.controls) advance?.();
     this.results = readResults(outputs);
     for (const output of this.description.outputs.filter(isKept)) this.keep(output);
-    const given = readResults(Object.fromEntries(this.description.shown.map((/** @type {string} */ name) => [name, feeds[name]])));
-    this.seen = { ...given, ...this.results };
-    for (const view of this.views) view.show(this.seen, this.runs);
-    byId("download").disabled = false;
+    this.show(given, this.runs);
     const rest = reading + sending + performance.now() - answered;
     const count = this.runs > 1 ? `run ${this.runs}, ` : "";
     const each = times > 1 ? ` for ${times} runs` : "";
@@ -223,6 +235,35 @@ class Page {
     const rounded = Object.keys(outputs).filter((name) => outputs[name].type.endsWith("int64") && this.results[name].numbers.some(isRounded));
     const done = this.isRepeating ? "Running repeatedly…" : "Done.";
     say(rounded.length ? `${done} Whole numbers beyond 2^53 are rounded in ${rounded.join(", ")}.` : done);
+  }
+
+  /** Show the results. @param {import("./views.js").Results} given @param {number} runs */
+  show(given, runs) {
+    this.seen = { ...given, ...this.results };
+    for (const view of this.views) view.show(this.seen, runs);
+    byId("download").disabled = false;
+  }
+
+  /**
+   * Show the results of a run so far, which missing numbers are not part of, with those of the runs before it.
+   *
+   * @param {Record<string, import("./tensors.js").Tensor>} outputs
+   * @param {import("./views.js").Results} given
+   * @param {number} done
+   * @param {number} total
+   */
+  showPart(outputs, given, done, total) {
+    const bar = byId("progress");
+    bar.hidden = !total;
+    if (total) [bar.value, bar.max] = [done, total];
+    byId("stop").hidden = byId("stop").disabled = false;
+    if (!this.isRepeating) say(`Running: ${counted(done, total)}…`);
+    this.results = readResults(outputs);
+    for (const { name } of this.description.outputs.filter(isKept)) {
+      const numbers = [...(this.kept[name] ?? []), ...this.results[name].numbers.filter(Number.isFinite)];
+      this.results[name] = { dims: [numbers.length], numbers };
+    }
+    this.show(given, this.runs);
   }
 
   /** @param {{name: string}} output */
@@ -248,6 +289,9 @@ class Page {
     say((status.textContent ?? "").replace(/^(Running repeatedly…|Done\.)/, "Stopped."));
   }
 }
+
+/** @param {number} done @param {number} total */
+const counted = (done, total) => (total ? `${done} of ${total} steps` : "some steps");
 
 /** @param {{view: any}} output */
 const isKept = ({ view }) => view.kind === "trace" || Boolean(view.keep);

@@ -9,8 +9,11 @@ export class Model {
     this.answered = 0;
     /** Told how many bytes of all have arrived. @type {(progress: {received: number, total: number}) => void} */
     this.onprogress = () => {};
+    /** Told how far a long run is. @type {(progress: {done: number, total: number, outputs: any}) => void} */
+    this.onrunning = () => {};
     this.worker.onmessage = (event) => {
       if (event.data.progress) return this.onprogress(event.data.progress);
+      if (event.data.running) return this.onrunning(event.data.running);
       this.answered = performance.now();
       // Reading the data copies them.
       const { id, result, error } = event.data;
@@ -55,7 +58,7 @@ export class Model {
 
   /**
    * Run the model; beside its own time, `sending` is what messages take, without waiting for the browser's next frame,
-   * and `answered` is when the outputs arrived.
+   * and `answered` is when the outputs arrived; `stopped` is how far a run came that was stopped.
    *
    * @param {Record<string, import("./tensors.js").Tensor>} feeds
    * @param {number} times
@@ -64,7 +67,7 @@ export class Model {
     const started = performance.now();
     const answer = this.ask("run", { feeds, times });
     const sending = performance.now() - started;
-    const { outputs, milliseconds, others } = await answer;
-    return { outputs, milliseconds, sending: sending + others, answered: this.answered };
+    const { outputs, milliseconds, stopped, others } = await answer;
+    return { outputs, milliseconds, stopped, sending: sending + others, answered: this.answered };
   }
 }

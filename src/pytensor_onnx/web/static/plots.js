@@ -1,5 +1,7 @@
-import uPlot from "./plots/uPlot.esm.js";
 import { shown } from "./tensors.js";
+
+/** The library for plots, a script of the page. */
+const { uPlot } = /** @type {any} */ (globalThis);
 
 const HEIGHT = 260;
 const FONT = "13px system-ui, sans-serif";

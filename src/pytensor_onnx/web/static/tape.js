@@ -13,9 +13,15 @@
  */
 
 const MAGIC = "PTTAPE\0\0";
-const FORMAT = 1;
+const FORMAT = 2;
+/** The largest number of steps of a call. */
+const MOST = 2 ** 31 - 1;
 /** Bytes of an array in the module: dtype, rank, size, eight sizes, address. */
 const ARRAY = 88;
+/** Milliseconds of a run before it first says how far it is, and between two such times. */
+const PATIENCE = 200;
+/** Milliseconds of a part of a run, after which messages arrive. */
+const PART = 20;
 /** Bytes that memory grows by before the module starts anew, as it cannot shrink. */
 const ROOM = 2 ** 26;
 
@@ -41,11 +47,17 @@ const NAMES = Object.fromEntries(Object.entries(DTYPES).map(([name, [number]]) =
  * @returns {Promise<Model>}
  */
 export async function load(source, module = new URL("tape.wasm.gz", import.meta.url)) {
-  const [content, binary] = await Promise.all([bytesOf(source), bytesOf(module).then(opened)]);
-  const model = new Model(content, await WebAssembly.compile(binary));
+  const [content, binary] = await Promise.all([source, module].map((x) => bytesOf(x).then(opened)));
+  const model = new Model(new Uint8Array(content), await WebAssembly.compile(binary));
   await model.open();
   return model;
 }
+
+/**
+ * How far a run is: iterations of its present loop, and the outputs so far, whose missing numbers are NaN or zero.
+ *
+ * @typedef {{done: number, total: number, outputs: () => Record<string, Result>}} Progress
+ */
 
 /** A model in a module of WebAssembly. */
 export class Model {
@@ -63,6 +75,8 @@ export class Model {
     /** @type {any} */
     this.exports = null;
     this.runner = this.first = 0;
+    /** The end of the last run. @type {Promise<unknown>} */
+    this.turn = Promise.resolve();
     /** Addresses of constants by the position of the operand. @type {Map<number, number>} */
     this.constants = new Map();
     /** Inputs of the model. @type {Value[]} */
@@ -103,13 +117,23 @@ export class Model {
    * Run the model.
    *
    * @param {Record<string, Given>} feeds the inputs by name
+   * @param {((progress: Progress) => unknown)} [watch] called a few times a second in a long run; it stops the run by
+   *   returning false, and the outputs are then those so far
    * @returns {Promise<Record<string, Result>>} the outputs by name
    */
-  async run(feeds) {
+  async run(feeds, watch) {
     const given = this.checked(feeds);
+    // Runs take turns.
+    const turn = this.turn.then(() => this.once(given, watch));
+    this.turn = turn.catch(() => {});
+    return turn;
+  }
+
+  /** @param {Record<string, Given>} given @param {((progress: Progress) => unknown)} [watch] */
+  async once(given, watch) {
     if (!this.exports) await this.open();
     try {
-      return this.call(given);
+      return await this.call(given, watch);
     } catch (error) {
       // A module that has stopped is not used again.
       const problem = this.exports.problem();
@@ -121,8 +145,12 @@ export class Model {
     }
   }
 
-  /** @param {Record<string, Given>} given @returns {Record<string, Result>} */
-  call(given) {
+  /**
+   * @param {Record<string, Given>} given
+   * @param {((progress: Progress) => unknown)} [watch]
+   * @returns {Promise<Record<string, Result>>}
+   */
+  async call(given, watch) {
     const { operands, results } = this.header;
     const { exports } = this;
     const made = this.allocate((operands.length + results.length) * ARRAY);
@@ -137,12 +165,50 @@ export class Model {
       const { dtype } = /** @type {Value} */ (this.inputs.find(({ name }) => name === operand));
       this.describe(made + i * ARRAY, { dtype, dims }, address);
     });
-    const problem = exports.run(this.runner, made, answers);
-    if (problem) throw new Error(this.text(problem));
-    const read = results.map((/** @type {string} */ name, /** @type {number} */ i) => [name, this.read(answers + i * ARRAY)]);
+    this.pass(exports.begin(this.runner, made, answers));
+    const outputs = () => {
+      const read = results.map((/** @type {string} */ name, /** @type {number} */ i) => [name, this.read(answers + i * ARRAY)]);
+      const found = Object.fromEntries(read);
+      return Object.fromEntries(this.outputs.map(({ name }) => [name, found[name]]));
+    };
+    if (watch) await this.inParts(watch, outputs);
+    else while (exports.more()) this.pass(exports.advance(MOST));
+    const found = outputs();
+    exports.end();
+    for (const i of results.keys()) exports.release(this.address(answers + i * ARRAY));
     for (const at of [made, ...copies.values()]) exports.release(at);
-    const found = Object.fromEntries(read);
-    return Object.fromEntries(this.outputs.map(({ name }) => [name, found[name]]));
+    return found;
+  }
+
+  /**
+   * Run until the end, or until `watch` stops the run, with pauses in which the worker or the page receives messages.
+   *
+   * @param {(progress: Progress) => unknown} watch
+   * @param {() => Record<string, Result>} outputs
+   */
+  async inParts(watch, outputs) {
+    const { exports } = this;
+    const partial = () => {
+      this.pass(exports.peek());
+      return outputs();
+    };
+    let told = performance.now();
+    for (let count = 1; exports.more(); ) {
+      const started = performance.now();
+      this.pass(exports.advance(count));
+      const now = performance.now();
+      count = Math.max(1, Math.floor(now - started < PART ? 2 * count : count / 2));
+      if (now - told < PATIENCE || !exports.total()) continue;
+      await pause();
+      const isStopped = (await watch({ done: exports.done(), total: exports.total(), outputs: partial })) === false;
+      if (isStopped) return this.pass(exports.peek());
+      told = performance.now();
+    }
+  }
+
+  /** Raise a problem of the module. @param {number} problem */
+  pass(problem) {
+    if (problem) throw new Error(this.text(problem));
   }
 
   /**
@@ -222,17 +288,21 @@ export class Model {
     view.setUint32(80, address, true);
   }
 
-  /** Read a result, and release its memory. @param {number} at @returns {Result} */
+  /** The address of a result's numbers. @param {number} at */
+  address(at) {
+    return new DataView(this.exports.memory.buffer).getUint32(at + 80, true);
+  }
+
+  /** Read a result. @param {number} at @returns {Result} */
   read(at) {
     const { buffer } = this.exports.memory;
     const view = new DataView(buffer, at, ARRAY);
     const dtype = /** @type {Dtype} */ (NAMES[view.getInt32(0, true)]);
     const dims = Array.from({ length: view.getInt32(4, true) }, (_, axis) => Number(view.getBigInt64(16 + 8 * axis, true)));
-    const address = view.getUint32(80, true);
+    const address = this.address(at);
     const [, Numbers] = DTYPES[dtype];
     const end = address + Number(view.getBigInt64(8, true)) * Numbers.BYTES_PER_ELEMENT;
     const data = new Numbers(buffer.slice(address, end));
-    this.exports.release(address);
     return { dtype, data, dims };
   }
 
@@ -241,6 +311,18 @@ export class Model {
     const bytes = new Uint8Array(this.exports.memory.buffer);
     return String.fromCharCode(...bytes.subarray(at, bytes.indexOf(0, at)));
   }
+}
+
+/** Wait until messages that have arrived are received. @returns {Promise<void>} */
+function pause() {
+  return new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => {
+      port1.close();
+      resolve();
+    };
+    port2.postMessage(0);
+  });
 }
 
 /** @param {Source} source @returns {Promise<Uint8Array>} */

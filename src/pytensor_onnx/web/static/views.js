@@ -181,7 +181,7 @@ function histogram(output) {
   return {
     element: panel(label, plot, summary),
     show: (results) => {
-      const { numbers } = results[output.name];
+      const numbers = results[output.name].numbers.filter((x) => !Number.isNaN(x));
       const [mean, deviation] = moments(numbers);
       histogramPlot(plot, numbers, bins, label);
       summary.textContent = `${numbers.length} numbers, mean ${shown(mean, 4)}, standard deviation ${shown(deviation, 4)}`;

@@ -12,8 +12,17 @@ const MOST_THREADS = 4;
 /** Level of what the runtime logs: it would tell which nodes WebGPU leaves to the processor. */
 const ERRORS = 3;
 
-/** Runs the model on tensors. @type {(feeds: Record<string, Tensor>) => Promise<Record<string, Tensor>>} */
+/**
+ * How far a run is: iterations, and the outputs so far.
+ *
+ * @typedef {{done: number, total: number, outputs: () => Record<string, Tensor>}} Progress
+ * @typedef {(progress: Progress) => boolean} Watch
+ */
+
+/** Runs the model on tensors. @type {(feeds: Record<string, Tensor>, watch: Watch) => Promise<Record<string, Tensor>>} */
 let runModel;
+/** Whether the present run is to stop. */
+let isStopping = false;
 /** @type {Record<string, string>} inputs of the state, and the outputs of their next values */
 let pairs = {};
 /** @type {{name: string, bytes: ArrayBuffer, dtype: string, dims: number[]}[]} */
@@ -60,8 +69,14 @@ const actions = {
     return state;
   },
 
+  /** Stop the present run, if the engine can. */
+  stop() {
+    isStopping = true;
+  },
+
   /**
-   * Run the model once or several times, each on the state that the run before it left.
+   * Run the model once or several times, each on the state that the run before it left. A run that is stopped returns the
+   * outputs so far, and leaves the state as it was.
    *
    * @param {{feeds: Record<string, import("./tensors.js").Tensor>, times: number}} options
    */
@@ -70,18 +85,33 @@ const actions = {
     /** @type {Record<string, Tensor>} */
     let outputs = {};
     let milliseconds = 0;
-    for (let i = 0; i < times; i++) {
+    /** @type {{done: number, total: number} | null} */
+    let stopped = null;
+    const watch = (/** @type {Progress} */ { done, total, outputs }) => {
+      if (isStopping) stopped = { done, total };
+      else self.postMessage({ running: { done, total, outputs: shown(outputs()) } });
+      return !isStopping;
+    };
+    isStopping = false;
+    for (let i = 0; i < times && !stopped; i++) {
       const started = performance.now();
-      outputs = await runModel({ ...feeds, ...state });
+      outputs = await runModel({ ...feeds, ...state }, watch);
       milliseconds += performance.now() - started;
-      for (const [name, next] of Object.entries(pairs)) {
+      if (stopped) outputs = shown(outputs);
+      else for (const [name, next] of Object.entries(pairs)) {
         state[name] = outputs[next];
         delete outputs[next];
       }
     }
-    return { outputs, milliseconds, others: performance.now() - received - milliseconds };
+    return { outputs, milliseconds, stopped, others: performance.now() - received - milliseconds };
   },
 };
+
+/** Return the outputs that are not the next state. @param {Record<string, Tensor>} outputs */
+function shown(outputs) {
+  const next = Object.values(pairs);
+  return Object.fromEntries(Object.entries(outputs).filter(([name]) => !next.includes(name)));
+}
 
 /**
  * Load a tape, which needs no runtime.
@@ -94,10 +124,9 @@ async function startTape(model) {
   const tape = await import("./tape.js");
   const [content, binary] = await files;
   const loaded = await tape.load(content, binary);
-  const run = async (/** @type {Record<string, Tensor>} */ feeds) => {
-    const results = await loaded.run(/** @type {any} */ (feeds));
-    return mapped(results, ({ dtype, ...x }) => ({ type: dtype, ...x }));
-  };
+  const tensors = (/** @type {any} */ results) => mapped(results, ({ dtype, ...x }) => ({ type: dtype, ...x }));
+  const run = async (/** @type {any} */ feeds, /** @type {Watch} */ watch) =>
+    tensors(await loaded.run(feeds, ({ outputs, ...x }) => watch({ ...x, outputs: () => tensors(outputs()) })));
   return { run, bytes: content.byteLength, threads: 1, backend: "wasm" };
 }
 
