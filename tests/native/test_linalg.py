@@ -1,5 +1,7 @@
 """Kernels of linear algebra agree with the functions in whose place they run."""
 
+import math
+
 import numpy as np
 import pytensor.tensor as pt
 import pytest
@@ -183,3 +185,60 @@ def test_errors_are_those_of_the_function():
 def test_large_determinants_do_not_overflow_on_the_way():
     matrices = [np.diag([1e-200, 1e-200, 1e300, 2e100]), 1e300 * np.eye(3), 1e-300 * np.eye(3)]
     assert_equal(pt.linalg.det, *([a] for a in matrices))
+
+
+def real_matrices(*shape):
+    """Matrices with all kinds of eigenvalues: of every second one some are equal or zero."""
+    a = np.random.default_rng(4).normal(size=shape)
+    a.reshape(math.prod(shape[:-2]), *shape[-2:])[::2, : shape[-1] // 2] = 0
+    return a
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_schur_forms_are_in_standard_form_and_give_the_matrix(dtype):
+    shapes = [(n, n) for n in SIZES] + [(4, 6, 6), (0, 3, 3), (2, 0, 0)]
+    for shape in shapes:
+        a = real_matrices(*shape).astype(dtype)
+        ((t, z), _), *_ = both(pt.linalg.schur, [a])
+        atol = TOLERANCE[dtype]
+        np.testing.assert_allclose(z @ t @ z.mT, a, rtol=0, atol=atol)
+        np.testing.assert_allclose(z.mT @ z, np.broadcast_to(np.eye(shape[-1]), shape), atol=atol)
+        below, above = (np.diagonal(t, k, -2, -1) for k in (-1, 1))
+        equal = np.diagonal(t, 0, -2, -1)[..., 1:] == np.diagonal(t, 0, -2, -1)[..., :-1]
+        assert (np.tril(t, -2) == 0).all()
+        assert ((below == 0) | (equal & (above * below < 0))).all()
+        assert not ((below[..., 1:] != 0) & (below[..., :-1] != 0)).any()
+
+
+def test_schur_forms_of_special_matrices():
+    matrices = [
+        np.diag([1e300, 1e-300, -2e300]),
+        np.full((3, 3), 5e-324),
+        np.eye(4, k=1) + np.eye(4, k=-3),
+        np.kron(np.eye(3), [[0.0, 1.0], [-1.0, 0.0]]) + np.eye(6, k=2),
+        np.zeros((5, 5)),
+        np.triu(np.ones((6, 6))),
+    ]
+    for a in matrices:
+        (((t, z), _),) = both(pt.linalg.schur, [a])
+        atol = 1e-14 * len(a) * np.abs(a).max()
+        np.testing.assert_allclose(z @ t @ z.T, a, rtol=0, atol=max(atol, 5e-323))
+    for value in (np.nan, np.inf):
+        assert np.isnan(both(pt.linalg.schur, [np.diag([1.0, value])])[0][0]).all()
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("sizes", [(0, 3), (1, 1), (5, 2), (3, 20), (2, 4, 5)], ids=str)
+def test_solutions_of_sylvesters_equation_are_those_of_the_function(sizes, dtype):
+    *batch, m, n = sizes
+    rng = np.random.default_rng(5)
+    a, b = (real_matrices(*batch, k, k) + 8 * np.eye(k) for k in (m, n))
+    case = [x.astype(dtype) for x in (a, b, rng.normal(size=(*batch, m, n)))]
+    assert_equal(lambda a, b, c: pt.linalg.solve_sylvester(a, b, c), case)
+
+
+def test_sylvesters_equation_without_one_solution_is_nan():
+    a, b = np.array([[1.0, 2.0], [-2.0, 1.0]]), np.array([[-1.0, 1.0], [-4.0, -1.0]])
+    for on, off in both(pt.linalg.solve_sylvester, [a, b, np.ones((2, 2))]):
+        assert np.isnan(on).all()
+        assert np.isnan(off).all()
