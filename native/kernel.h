@@ -51,7 +51,7 @@ struct Kernel {
 };
 
 /* Kernels by family, each ended by one without a name. */
-extern const Kernel LINALG_KERNELS[], SCHUR_KERNELS[], SPECIAL_KERNELS[];
+extern const Kernel EIGEN_KERNELS[], LINALG_KERNELS[], SCHUR_KERNELS[], SPECIAL_KERNELS[];
 
 #if defined(__x86_64__)
 #define WIDE __attribute__((target("avx2")))

@@ -3,7 +3,8 @@
 
 #include "kernel.h"
 
-static const Kernel *const FAMILIES[] = {LINALG_KERNELS, SCHUR_KERNELS, SPECIAL_KERNELS, NULL};
+static const Kernel *const FAMILIES[] = {LINALG_KERNELS, EIGEN_KERNELS, SCHUR_KERNELS,
+                                         SPECIAL_KERNELS, NULL};
 
 /* Shorten a name by a last part; return whether it has the part. */
 static int drop(const char *name, size_t *length, const char *part) {

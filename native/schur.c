@@ -1,84 +1,7 @@
 /* Kernels of Schur forms, and of Sylvester's equation between them, in double precision. */
-#include <float.h>
-#include <math.h>
-#include <string.h>
+#include "factors.h"
 
-#include "kernel.h"
-
-enum { MOST_SWEEPS = 60, LARGEST_EXPONENT = 1000, MOST_UNKNOWNS = 4 };
-
-static int is_finite(int64_t count, const double *x) {
-  for (int64_t i = 0; i < count; i++) {
-    if (!isfinite(x[i])) return 0;
-  }
-  return 1;
-}
-
-static double largest_of(int64_t count, const double *x) {
-  double largest = 0;
-  for (int64_t i = 0; i < count; i++) largest = fmax(largest, fabs(x[i]));
-  return largest;
-}
-
-/* Return a power of two near the reciprocal of a magnitude, one for zero. */
-static double scale_of(double largest) {
-  if (largest == 0) return 1;
-  int exponent = -ilogb(largest);
-  if (exponent > LARGEST_EXPONENT) exponent = LARGEST_EXPONENT;
-  return ldexp(1, exponent < -LARGEST_EXPONENT ? -LARGEST_EXPONENT : exponent);
-}
-
-static double length_of(double x, double y) {
-  double larger = fmax(fabs(x), fabs(y)), smaller = fmin(fabs(x), fabs(y));
-  if (larger == 0) return 0;
-  double ratio = smaller / larger;
-  return larger * sqrt(1 + ratio * ratio);
-}
-
-/* Replace a vector by the reflector that maps it to a multiple of the first axis, whose first
- * element is one; return its factor, and the multiple. */
-static double reflector(int64_t count, double *v, double *multiple) {
-  double largest = 0, sum = 0;
-  for (int64_t i = 1; i < count; i++) largest = fmax(largest, fabs(v[i]));
-  *multiple = v[0];
-  v[0] = 1;
-  if (largest == 0) return 0;
-  double first = *multiple;
-  largest = fmax(largest, fabs(first));
-  for (int64_t i = 1; i < count; i++) {
-    double x = v[i] / largest;
-    sum += x * x;
-  }
-  double x = first / largest;
-  double norm = -copysign(largest * sqrt(x * x + sum), first);
-  for (int64_t i = 1; i < count; i++) v[i] /= first - norm;
-  *multiple = norm;
-  return (norm - first) / norm;
-}
-
-/* Reflect rows of a matrix, of the columns from `first` on: a -= factor v (v' a). */
-static void reflect_rows(int64_t n, int64_t first, int64_t count, const double *v, double factor,
-                         double *a, double *sums) {
-  for (int64_t j = first; j < n; j++) sums[j] = 0;
-  for (int64_t i = 0; i < count; i++) {
-    for (int64_t j = first; j < n; j++) sums[j] += v[i] * a[i * n + j];
-  }
-  for (int64_t i = 0; i < count; i++) {
-    double scaled = factor * v[i];
-    for (int64_t j = first; j < n; j++) a[i * n + j] -= scaled * sums[j];
-  }
-}
-
-/* Reflect columns of the first rows of a matrix: a -= factor (a v) v'. */
-static void reflect_columns(int64_t n, int64_t rows, int64_t count, const double *v, double factor,
-                            double *a) {
-  for (int64_t i = 0; i < rows; i++, a += n) {
-    double sum = 0;
-    for (int64_t k = 0; k < count; k++) sum += a[k] * v[k];
-    sum *= factor;
-    for (int64_t k = 0; k < count; k++) a[k] -= sum * v[k];
-  }
-}
+enum { MOST_SWEEPS = 60, MOST_UNKNOWNS = 4 };
 
 /* Reduce a matrix to Hessenberg form, and multiply the columns of z by the same reflections. */
 static void hessenberg(int64_t n, double *h, double *z, double *scratch) {
@@ -90,7 +13,7 @@ static void hessenberg(int64_t n, double *h, double *z, double *scratch) {
     double factor = reflector(count, v, &multiple);
     for (int64_t i = 0; i < count; i++) h[(k + 1 + i) * n + k] = i ? 0 : multiple;
     if (factor == 0) continue;
-    reflect_rows(n, k + 1, count, v, factor, h + (k + 1) * n, sums);
+    reflect_rows(n, n - k - 1, count, v, factor, h + (k + 1) * (n + 1), sums);
     reflect_columns(n, n, count, v, factor, h + k + 1);
     reflect_columns(n, n, count, v, factor, z + k + 1);
   }
@@ -190,15 +113,11 @@ static void sweep_block(int64_t n, int64_t begin, int64_t end, Shifts shifts, do
       h[k * n + k - 1] *= 1 - factor;
     }
     int64_t rows = k + 4 < end + 1 ? k + 4 : end + 1;
-    reflect_rows(n, k, count, v, factor, h + k * n, sums);
+    reflect_rows(n, n - k, count, v, factor, h + k * (n + 1), sums);
     reflect_columns(n, rows, count, v, factor, h + k);
     reflect_columns(n, n, count, v, factor, z + k);
   }
 }
-
-typedef struct {
-  double cosine, sine;
-} Rotation;
 
 /* Make the block [[a, b], [c, d]] triangular, whose eigenvalues are real and apart. */
 static Rotation split_block(double *a, double *b, double *c, double *d, double p, double scale,
@@ -260,14 +179,6 @@ static Rotation standard_block(double *a, double *b, double *c, double *d) {
   return equalise_block(a, b, c, d);
 }
 
-static void rotate_rows(int64_t count, double *x, double *y, Rotation by) {
-  for (int64_t j = 0; j < count; j++) {
-    double first = x[j], second = y[j];
-    x[j] = by.cosine * first + by.sine * second;
-    y[j] = by.cosine * second - by.sine * first;
-  }
-}
-
 static void rotate_columns(int64_t n, int64_t rows, double *a, Rotation by) {
   for (int64_t i = 0; i < rows; i++, a += n) {
     double first = a[0], second = a[1];
@@ -301,20 +212,12 @@ static int iterate(int64_t n, double *h, double *z, double *scratch) {
   return 1;
 }
 
-static void fill_nan(int64_t count, double *x) {
-  for (int64_t i = 0; i < count; i++) x[i] = NAN;
-}
-
 /* Write T and Z with A = Z T Z', NaN without them; T may be A. */
 static void schur(int64_t n, const double *a, double *t, double *z, double *scratch) {
   double scale = scale_of(largest_of(n * n, a));
   int is_found = is_finite(n * n, a);
-  for (int64_t i = 0; i < n; i++) {
-    for (int64_t j = 0; j < n; j++) {
-      t[i * n + j] = a[i * n + j] * scale;
-      z[i * n + j] = i == j;
-    }
-  }
+  for (int64_t i = 0; i < n * n; i++) t[i] = a[i] * scale;
+  write_identity(n, n, z);
   if (is_found) {
     hessenberg(n, t, z, scratch);
     is_found = iterate(n, t, z, scratch);
@@ -446,16 +349,6 @@ static void sylvester(int64_t m, int64_t n, const double *a, const double *b, co
   for (int64_t i = 0; i < m * n; i++) x[i] = is_found ? x[i] * scale : NAN;
 }
 
-static int64_t elements_of_matrix(const Array *array) {
-  return array->shape[array->rank - 2] * array->shape[array->rank - 1];
-}
-
-static int64_t matrices_of(const Array *array) {
-  int64_t count = 1;
-  for (int axis = 0; axis < array->rank - 2; axis++) count *= array->shape[axis];
-  return count;
-}
-
 static const char *check_matrices(const Kernel *kernel, const Array *in) {
   for (int i = 0; i < kernel->inputs; i++) {
     if (in[i].rank < 2 || in[i].rank != in[0].rank) return "ranks differ";
@@ -477,6 +370,17 @@ static const char *infer_schur(const Kernel *kernel, const Array *in, Array *out
   return NULL;
 }
 
+static const char *infer_triangular(const Kernel *kernel, const Array *in, Array *out,
+                                    size_t *scratch) {
+  (void)kernel;
+  if (in[0].rank != 3 || in[0].shape[2] != 2 * in[0].shape[1]) return "sizes of the operands differ";
+  size_t n = (size_t)in[0].shape[1];
+  *scratch = (4 * n * n + 2 * n) * sizeof(double);
+  out[0] = out[1] = in[0];
+  out[1].rank = 1;
+  return NULL;
+}
+
 static const char *infer_sylvester(const Kernel *kernel, const Array *in, Array *out,
                                    size_t *scratch) {
   const char *message = check_matrices(kernel, in);
@@ -491,25 +395,6 @@ static const char *infer_sylvester(const Kernel *kernel, const Array *in, Array 
   return NULL;
 }
 
-/* Return the i-th matrix in double precision, copied to memory unless it is there already. */
-static const double *matrix_of(const Array *array, int64_t i, double *memory) {
-  int64_t count = elements_of_matrix(array);
-  if (array->dtype == FLOAT64) return (const double *)array->data + i * count;
-  const float *from = (const float *)array->data + i * count;
-  for (int64_t k = 0; k < count; k++) memory[k] = from[k];
-  return memory;
-}
-
-static void write_matrix(Array *array, int64_t i, const double *from) {
-  int64_t count = elements_of_matrix(array);
-  if (array->dtype == FLOAT64) {
-    copy_bytes((double *)array->data + i * count, from, count * (int64_t)sizeof *from);
-    return;
-  }
-  float *to = (float *)array->data + i * count;
-  for (int64_t k = 0; k < count; k++) to[k] = (float)from[k];
-}
-
 static const char *run_schur(const Kernel *kernel, const Array *in, Array *out, void *scratch) {
   (void)kernel;
   int64_t n = in[0].shape[in[0].rank - 1], count = matrices_of(in);
@@ -518,6 +403,43 @@ static const char *run_schur(const Kernel *kernel, const Array *in, Array *out, 
     schur(n, matrix_of(in, i, t), t, z, rest);
     write_matrix(&out[0], i, t);
     write_matrix(&out[1], i, z);
+  }
+  return NULL;
+}
+
+static const char *run_hessenberg(const Kernel *kernel, const Array *in, Array *out, void *scratch) {
+  (void)kernel;
+  int64_t n = in[0].shape[in[0].rank - 1], count = matrices_of(in);
+  double *h = scratch, *q = h + n * n, *rest = q + n * n;
+  for (int64_t i = 0; i < count; i++) {
+    const double *a = matrix_of(in, i, h);
+    if (a != h) copy_bytes(h, a, n * n * (int64_t)sizeof *h);
+    write_identity(n, n, q);
+    hessenberg(n, h, q, rest);
+    write_matrix(&out[0], i, h);
+    write_matrix(&out[1], i, q);
+  }
+  return NULL;
+}
+
+/* Hessenberg matrices beside transposed orthogonal ones become quasi-triangular. */
+static const char *run_triangular(const Kernel *kernel, const Array *in, Array *out, void *scratch) {
+  (void)kernel;
+  int64_t n = in[0].shape[1];
+  double *rows = scratch, *h = rows + 2 * n * n, *z = h + n * n, *rest = z + n * n;
+  for (int64_t i = 0; i < in[0].shape[0]; i++) {
+    const double *from = matrix_of(in, i, rows);
+    for (int64_t k = 0; k < n * n; k++) {
+      h[k] = from[k / n * 2 * n + k % n];
+      z[k] = from[k % n * 2 * n + n + k / n];
+    }
+    double failed = iterate(n, h, z, rest) ? 0 : NAN;
+    for (int64_t k = 0; k < n * n; k++) {
+      rows[k / n * 2 * n + k % n] = h[k];
+      rows[k % n * 2 * n + n + k / n] = z[k];
+    }
+    write_matrix(&out[0], i, rows);
+    write_numbers(&out[1], i, 1, &failed);
   }
   return NULL;
 }
@@ -534,10 +456,10 @@ static const char *run_sylvester(const Kernel *kernel, const Array *in, Array *o
   return NULL;
 }
 
-#define FOR_ALL(core) FUNCTIONS((Function)core, (Function)core)
-
 const Kernel SCHUR_KERNELS[] = {
     {"Schur_output_real", 1, 2, 0, BATCHED, 0, infer_schur, run_schur, FOR_ALL(schur)},
+    {"Hessenberg", 1, 2, 0, 0, 0, infer_schur, run_hessenberg, FOR_ALL(run_hessenberg)},
+    {"QuasiTriangular", 1, 2, 0, 0, 0, infer_triangular, run_triangular, FOR_ALL(run_triangular)},
     {"TRSYL", 3, 1, 0, BATCHED, 0, infer_sylvester, run_sylvester, FOR_ALL(sylvester)},
     {NULL},
 };

@@ -234,7 +234,7 @@ def test_solutions_of_sylvesters_equation_are_those_of_the_function(sizes, dtype
     rng = np.random.default_rng(5)
     a, b = (real_matrices(*batch, k, k) + 8 * np.eye(k) for k in (m, n))
     case = [x.astype(dtype) for x in (a, b, rng.normal(size=(*batch, m, n)))]
-    assert_equal(lambda a, b, c: pt.linalg.solve_sylvester(a, b, c), case)
+    assert_equal(pt.linalg.solve_sylvester, case)
 
 
 def test_sylvesters_equation_without_one_solution_is_nan():
@@ -242,3 +242,99 @@ def test_sylvesters_equation_without_one_solution_is_nan():
     for on, off in both(pt.linalg.solve_sylvester, [a, b, np.ones((2, 2))]):
         assert np.isnan(on).all()
         assert np.isnan(off).all()
+
+
+def symmetric(*shape):
+    a = real_matrices(*shape)
+    return a + a.mT
+
+
+SHAPES = [(n, n) for n in SIZES] + [(3, 8), (8, 3), (1, 4), (5, 0), (2, 4, 6), (0, 3, 3)]
+FACTORISATIONS = {
+    "qr": (pt.linalg.qr, real_matrices, SHAPES),
+    "economic qr": (lambda x: pt.linalg.qr(x, mode="economic"), real_matrices, SHAPES),
+    "r of qr": (lambda x: pt.linalg.qr(x, mode="r"), real_matrices, SHAPES),
+    "eigh": (pt.linalg.eigh, symmetric, SHAPES[:7]),
+    "upper eigh": (lambda x: pt.linalg.eigh(x, lower=False), symmetric, SHAPES[2:5]),
+    "eigvalsh": (pt.linalg.eigvalsh, symmetric, [*SHAPES[:7], (3, 4, 4)]),
+    "svd": (pt.linalg.svd, real_matrices, SHAPES),
+    "thin svd": (lambda x: pt.linalg.svd(x, full_matrices=False), real_matrices, SHAPES),
+    "sorted schur": (lambda x: pt.linalg.schur(x, sort="lhp"), real_matrices, SHAPES[2:6]),
+    "eigenvalues": (lambda x: pt.sort(pt.real(pt.linalg.eig(x)[0])), real_matrices, SHAPES[2:6]),
+    "singular values": (lambda x: pt.linalg.svd(x, compute_uv=False), real_matrices, SHAPES),
+}
+
+
+def products_of(results):
+    """Return what the results are unique by: repeated values leave a choice of vectors."""
+    match results:
+        case [q, r] if r.ndim == q.ndim and not np.tril(r, -1).any():
+            return [q @ r, abs(r), q.mT @ q]
+        case [t, z] if t.ndim == z.ndim and not np.tril(t, -2).any():
+            return [z @ t @ z.mT, z.mT @ z]
+        case [w, v]:
+            return [w, (v * w[..., None, :]) @ v.mT, v.mT @ v]
+        case [u, s, v]:
+            k = s.shape[-1]
+            product = (u[..., :k] * s[..., None, :]) @ v[..., :k, :]
+            return [product, s, u.mT @ u, v @ v.mT]
+    return results
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("name", FACTORISATIONS)
+@pytest.mark.few(8)
+def test_factorisations_are_those_of_the_function(name, dtype):
+    graph, matrix, shapes = FACTORISATIONS[name]
+    for rank in {len(shape) for shape in shapes}:
+        cases = [[matrix(*s).astype(dtype)] for s in shapes if len(s) == rank]
+        for on, off in both(graph, *cases):
+            for found, expected in zip(products_of(on), products_of(off), strict=True):
+                tolerance = TOLERANCE[dtype]
+                np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", ["qr", "eigh", "svd"])
+def test_vectors_have_the_signs_of_the_function(name):
+    graph, _, _ = FACTORISATIONS[name]
+    a = np.random.default_rng(6).normal(size=(7, 7))
+    assert_equal(graph, [a + a.T])
+
+
+def test_eigenvalues_and_singular_values_of_special_matrices():
+    matrices = [
+        np.zeros((4, 4)),
+        np.diag([1e300, -1e-300, 1e300]),
+        np.full((3, 3), 5e-324),
+        np.eye(5, k=1) + np.eye(5, k=-1),
+        np.eye(6, k=2),
+        np.ones((6, 6)),
+        np.diag([1.0, 0.0, 2.0, 0.0]) + np.eye(4, k=1),
+        np.vander(np.linspace(0, 1, 12)),
+    ]
+    for a in matrices:
+        for name, case in (("svd", a), ("eigh", a + a.T)):
+            results, _ = both(FACTORISATIONS[name][0], [case])[0]
+            product, _, *units = products_of(results)
+            reached = product if name == "svd" else products_of(results)[1]
+            atol = max(1e-15 * len(a) * np.abs(case).max(), 5e-323)
+            np.testing.assert_allclose(reached, case, rtol=0, atol=atol)
+            for unit in units[-1:]:
+                np.testing.assert_allclose(unit, np.eye(len(a)), rtol=0, atol=1e-14)
+    for value in (np.nan, np.inf):
+        for name in ("svd", "eigh"):
+            results, _ = both(FACTORISATIONS[name][0], [np.diag([1.0, value])])[0]
+            assert all(np.isnan(result).all() for result in results)
+
+
+def test_nan_reaches_the_columns_behind_it():
+    a = real_matrices(5, 4)
+    a[4, 2] = np.nan
+    (((_, r), _),) = both(pt.linalg.qr, [a])
+    assert np.isnan(r[2, 2:]).all()
+    np.testing.assert_allclose(r[:, :2], np.linalg.qr(a[:, :2], mode="complete")[1], atol=1e-14)
+
+
+def test_generalised_eigenvalues_run_by_the_function():
+    a, b = symmetric(5, 5), positive(5, 5)
+    assert_equal(pt.linalg.eigh, [a, b])

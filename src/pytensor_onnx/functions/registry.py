@@ -96,6 +96,12 @@ class Definition:
         parameters = inspect.signature(self.expression).parameters.values()
         return tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
 
+    def has_optional(self, count: int) -> bool:
+        """Return whether some of a number of operands are optional."""
+        parameters = inspect.signature(self.expression).parameters.values()
+        operands = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        return any(p.default is not p.empty for p in operands[:count])
+
     @property
     def location(self) -> str:
         """File and line of the expression."""

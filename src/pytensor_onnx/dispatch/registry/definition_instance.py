@@ -88,7 +88,8 @@ class Specialised:
     def is_standard(self) -> bool:
         """Whether the name tells all that the results depend on, in every version of the package.
 
-        Names tell one dtype of floats, and attributes that are flags, numbers and texts.
+        Names tell one dtype of floats, and attributes that are flags, numbers and texts, but not
+        whether there are optional operands.
         """
         is_named = "dtype" not in self.keywords and all(
             value is None or isinstance(value, bool | int | float | str)
@@ -96,7 +97,8 @@ class Specialised:
         )
         has_one_dtype = self.operand_dtypes[:1] in (("float32",), ("float64",))
         has_one_dtype &= len(set(self.operand_dtypes)) == 1
-        return self.definition.is_own and is_named and has_one_dtype
+        has_optional = self.definition.has_optional(len(self.operand_dtypes))
+        return self.definition.is_own and is_named and has_one_dtype and not has_optional
 
     @property
     def batch_rank(self) -> int:
