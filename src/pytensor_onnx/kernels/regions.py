@@ -200,10 +200,14 @@ class _Pass:
         self._scopes.append(scope)
         nodes = list(graph.node)
         reasons = [self._reason(node, scope) for node in nodes]
-        for node, reason in zip(nodes, reasons, strict=True):
-            if reason:
-                for body in bodies(node):
-                    self.run(body, scope)
+        for i, node in enumerate(nodes):
+            if not reasons[i]:
+                continue
+            if node.op_type == "If":
+                # A tape that needs its results for sizes has the branches as they are.
+                nodes[i] = node = _copied(node)
+            for body in bodies(node):
+                self.run(body, scope)
         levels: dict[int, list[NodeProto]] = defaultdict(list)
         for node, level in zip(nodes, _levels(nodes, [not x for x in reasons]), strict=True):
             levels[level].append(node)
@@ -216,7 +220,7 @@ class _Pass:
             self.stayed += _stayed(made[-1], reason_of)
             used |= {name for node in made[-1] for name in _uses(node)}
         kept = [node for level in reversed(made) for node in level]
-        copies = [NodeProto.FromString(node.SerializeToString()) for node in kept]
+        copies = [_copied(node) for node in kept]
         del graph.node[:]
         graph.node.extend(copies)
 
@@ -267,6 +271,10 @@ class _Pass:
         region = onnx.helper.make_node("Region", list(tape.inputs), outputs, name, domain=DOMAIN)
         region.attribute.append(onnx.helper.make_attribute("tape", text))
         return [region]
+
+
+def _copied(node: NodeProto) -> NodeProto:
+    return NodeProto.FromString(node.SerializeToString())
 
 
 def _stayed(nodes: Iterable[NodeProto], reason_of: Mapping[int, str]) -> Iterator[Stayed]:
