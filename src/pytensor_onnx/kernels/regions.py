@@ -200,14 +200,14 @@ class _Pass:
         self._scopes.append(scope)
         nodes = list(graph.node)
         reasons = [self._reason(node, scope) for node in nodes]
-        for i, node in enumerate(nodes):
-            if not reasons[i]:
-                continue
-            if node.op_type == "If":
-                # A tape that needs its results for sizes has the branches as they are.
-                nodes[i] = node = _copied(node)
-            for body in bodies(node):
-                self.run(body, scope)
+        # A tape that needs the results of an If for sizes has its branches as they are.
+        stay = [(i, node) for i, node in enumerate(nodes) if reasons[i] and node.op_type == "If"]
+        for i, node in stay:
+            nodes[i] = _copied(node)
+        for node, reason in zip(nodes, reasons, strict=True):
+            if reason:
+                for body in bodies(node):
+                    self.run(body, scope)
         levels: dict[int, list[NodeProto]] = defaultdict(list)
         for node, level in zip(nodes, _levels(nodes, [not x for x in reasons]), strict=True):
             levels[level].append(node)
