@@ -61,27 +61,27 @@ static void apply_columns(int64_t m, int64_t n, const double *a, const double *f
   }
 }
 
+static void multiply(int64_t n, double factor, double *x) {
+  for (int64_t i = 0; i < n; i++) x[i] *= factor;
+}
+
 /* Reduce a symmetric matrix to tridiagonal form; its reflectors are left in its columns. */
 static void tridiagonalise(int64_t n, double *a, double *d, double *e, double *factors,
                            double *scratch) {
   double *v = scratch, *p = scratch + n;
   for (int64_t k = 0; k + 1 < n; k++) {
     int64_t count = n - k - 1;
-    double *rest = a + (k + 1) * n + k + 1, half = 0;
+    double *rest = a + (k + 1) * n + k + 1;
     for (int64_t i = 0; i < count; i++) v[i] = rest[i * n - 1];
     double factor = factors[k] = reflector(count, v, &e[k]);
     for (int64_t i = 0; i < count; i++) p[i] = 0;
-    for (int64_t i = 0; i < count; i++) {
-      for (int64_t j = 0; j < count; j++) p[j] += v[i] * rest[i * n + j];
-    }
-    for (int64_t i = 0; i < count; i++) {
-      p[i] *= factor;
-      half += p[i] * v[i];
-    }
-    for (int64_t i = 0; i < count; i++) p[i] -= factor / 2 * half * v[i];
+    for (int64_t i = 0; i < count; i++) add_multiple(count, v[i], rest + i * n, p);
+    multiply(count, factor, p);
+    add_multiple(count, -factor / 2 * dot(count, p, v), v, p);
     for (int64_t i = 0; i < count; i++) {
       double *row = rest + i * n;
-      for (int64_t j = 0; j < count; j++) row[j] -= v[i] * p[j] + p[i] * v[j];
+      add_multiple(count, -v[i], p, row);
+      add_multiple(count, -p[i], v, row);
       row[-1] = v[i];
     }
   }
@@ -169,13 +169,7 @@ static void write_weights(int64_t n, double *weights) {
 }
 
 static double sign_of(int64_t n, const double *row, const double *weights) {
-  double sum = 0;
-  for (int64_t i = 0; i < n; i++) sum += row[i] * weights[i];
-  return sum < 0 ? -1 : 1;
-}
-
-static void multiply(int64_t n, double factor, double *x) {
-  for (int64_t i = 0; i < n; i++) x[i] *= factor;
+  return dot(n, row, weights) < 0 ? -1 : 1;
 }
 
 /* Write eigenvalues in ascending order, and eigenvectors in rows unless that is NULL. */

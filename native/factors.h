@@ -62,39 +62,98 @@ static inline double reflector(int64_t count, double *v, double *multiple) {
   return (norm - first) / norm;
 }
 
+typedef struct {
+  double cosine, sine;
+} Rotation;
+
+/* Vectors of 32 bytes at any element. */
+typedef double Lanes __attribute__((vector_size(32), aligned(sizeof(double)), may_alias));
+enum { LANES = 4, FEW = 8 };
+
+static inline __attribute__((always_inline)) double dot_lanes(int64_t n, const double *x,
+                                                              const double *y) {
+  Lanes even = {0}, odd = {0};
+  int64_t i = 0;
+  for (; i + 2 * LANES <= n; i += 2 * LANES) {
+    even += *(const Lanes *)(x + i) * *(const Lanes *)(y + i);
+    odd += *(const Lanes *)(x + i + LANES) * *(const Lanes *)(y + i + LANES);
+  }
+  even += odd;
+  double sum = even[0] + even[1] + even[2] + even[3];
+  for (; i < n; i++) sum += x[i] * y[i];
+  return sum;
+}
+
+static inline __attribute__((always_inline)) void add_lanes(int64_t n, double factor,
+                                                            const double *restrict y,
+                                                            double *restrict x) {
+  int64_t i = 0;
+  for (; i + LANES <= n; i += LANES) *(Lanes *)(x + i) += factor * *(const Lanes *)(y + i);
+  for (; i < n; i++) x[i] += factor * y[i];
+}
+
+static inline __attribute__((always_inline)) void rotate_lanes(int64_t n, double *restrict x,
+                                                               double *restrict y, Rotation by) {
+  int64_t i = 0;
+  for (; i + LANES <= n; i += LANES) {
+    Lanes first = *(Lanes *)(x + i), second = *(Lanes *)(y + i);
+    *(Lanes *)(x + i) = by.cosine * first + by.sine * second;
+    *(Lanes *)(y + i) = by.cosine * second - by.sine * first;
+  }
+  for (; i < n; i++) {
+    double first = x[i], second = y[i];
+    x[i] = by.cosine * first + by.sine * second;
+    y[i] = by.cosine * second - by.sine * first;
+  }
+}
+
+#ifdef WIDE
+static WIDE double dot_wide(int64_t n, const double *x, const double *y) {
+  return dot_lanes(n, x, y);
+}
+static WIDE void add_wide(int64_t n, double factor, const double *y, double *x) {
+  add_lanes(n, factor, y, x);
+}
+static WIDE void rotate_wide(int64_t n, double *x, double *y, Rotation by) {
+  rotate_lanes(n, x, y, by);
+}
+static inline int is_wide(int64_t n) { return n >= FEW && has_wide_vectors(); }
+#else
+#define dot_wide dot_lanes
+#define add_wide add_lanes
+#define rotate_wide rotate_lanes
+static inline int is_wide(int64_t n) { return (void)n, 0; }
+#endif
+
+static inline double dot(int64_t n, const double *x, const double *y) {
+  return is_wide(n) ? dot_wide(n, x, y) : dot_lanes(n, x, y);
+}
+
+/* x += factor y */
+static inline void add_multiple(int64_t n, double factor, const double *y, double *x) {
+  if (is_wide(n)) add_wide(n, factor, y, x);
+  else add_lanes(n, factor, y, x);
+}
+
+/* Rows x and y become c x + s y and c y - s x. */
+static inline void rotate_rows(int64_t n, double *x, double *y, Rotation by) {
+  if (is_wide(n)) rotate_wide(n, x, y, by);
+  else rotate_lanes(n, x, y, by);
+}
+
 /* Reflect rows of n elements, of these the first columns: a -= factor v (v' a). */
 static inline void reflect_rows(int64_t n, int64_t columns, int64_t count, const double *v,
                                 double factor, double *a, double *sums) {
   for (int64_t j = 0; j < columns; j++) sums[j] = 0;
-  for (int64_t i = 0; i < count; i++) {
-    for (int64_t j = 0; j < columns; j++) sums[j] += v[i] * a[i * n + j];
-  }
-  for (int64_t i = 0; i < count; i++) {
-    double scaled = factor * v[i];
-    for (int64_t j = 0; j < columns; j++) a[i * n + j] -= scaled * sums[j];
-  }
+  for (int64_t i = 0; i < count; i++) add_multiple(columns, v[i], a + i * n, sums);
+  for (int64_t i = 0; i < count; i++) add_multiple(columns, -factor * v[i], sums, a + i * n);
 }
 
 /* Reflect columns of the first rows of a matrix: a -= factor (a v) v'. */
 static inline void reflect_columns(int64_t n, int64_t rows, int64_t count, const double *v,
                                    double factor, double *a) {
   for (int64_t i = 0; i < rows; i++, a += n) {
-    double sum = 0;
-    for (int64_t k = 0; k < count; k++) sum += a[k] * v[k];
-    sum *= factor;
-    for (int64_t k = 0; k < count; k++) a[k] -= sum * v[k];
-  }
-}
-
-typedef struct {
-  double cosine, sine;
-} Rotation;
-
-static inline void rotate_rows(int64_t count, double *x, double *y, Rotation by) {
-  for (int64_t j = 0; j < count; j++) {
-    double first = x[j], second = y[j];
-    x[j] = by.cosine * first + by.sine * second;
-    y[j] = by.cosine * second - by.sine * first;
+    add_multiple(count, -factor * dot(count, a, v), v, a);
   }
 }
 
