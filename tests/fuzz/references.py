@@ -256,7 +256,8 @@ class Reference:
     def _differences(self, expected: list[Any] | Exception, found: list[Any]) -> str:
         if isinstance(expected, Exception):
             # Portable files have no nodes that are there to fail.
-            return "" if self.case.is_standard else f"does not fail, where PyTensor does: {expected}"
+            is_free = self.case.is_standard
+            return "" if is_free else f"does not fail, where PyTensor does: {expected}"
         texts = [
             self._difference(i, *pair) for i, pair in enumerate(zip(expected, found, strict=True))
         ]
