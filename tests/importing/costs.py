@@ -3,8 +3,10 @@
 python -m tests.importing.costs
 """
 
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -14,6 +16,7 @@ import onnxruntime
 import pytensor
 from onnx import helper
 
+from benchmarks.yolo11n_reference import reference_model
 from pytensor_onnx import from_onnx
 from tests.importing.models import model_of
 
@@ -100,6 +103,15 @@ def seconds(function: Callable[[], Any], clock: Callable[[], float] = time.perf_
     return clock() - start
 
 
+def yolo11n(size: int = 320) -> onnx.ModelProto:
+    """Return the file of the example, in the form in which other exporters write it."""
+    sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "yolo11n"))
+    from model import Yolo11n
+    from weights import initial_weights
+
+    return reference_model(initial_weights(Yolo11n().state.shapes), size, size)
+
+
 def ratio_to_runtime(model: onnx.ModelProto, x: np.ndarray, rounds: int = 25) -> float:
     """Return the median ratio of times of an imported network and ONNX Runtime on the file."""
     options = onnxruntime.SessionOptions()
@@ -134,6 +146,8 @@ def main() -> None:
     print(f"import of 10,000 nodes: {seconds(lambda: from_onnx(model), time.process_time):.1f} s")
     ratio = ratio_to_runtime(residual_network(), normal(1, 32, 56, 56))
     print(f"residual network, imported / ONNX Runtime: {ratio:.2f}")
+    images = np.abs(normal(1, 3, 320, 320))
+    print(f"YOLO11n, imported / ONNX Runtime: {ratio_to_runtime(yolo11n(), images):.2f}")
     print(f"twenty layers, first gradient: {first_gradient(dense_layers(20), normal(4, 16)):.1f} s")
 
 

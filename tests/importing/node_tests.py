@@ -95,27 +95,43 @@ def judged(case: Any, mode: Any = PYTHON, *, symbolic: bool = False) -> Verdict:
     symbolic
         Whether all inputs are variables. Otherwise, inputs that the import must know are given.
     """
-    model = case.model
-    names = [v.name for v in model.graph.input]
-    fixed: set[str] = set()
+    names = [v.name for v in case.model.graph.input]
     for inputs, outputs in case.data_sets:
         arrays = dict(zip(names, map(_array, inputs), strict=False))
-        given = {name: arrays[name] for name in fixed}
-        try:
-            graph = _imported(model, arrays, given, symbolic)
-        except PyTensorONNXError as error:
-            return Verdict(case.name, "refused", _reason(error))
-        except Exception as error:
-            return Verdict(case.name, "wrong", f"import raises {type(error).__name__}: {error}")
-        try:
-            found = _run(graph, arrays, mode)
-        except Exception as error:
-            text = str(error).strip().splitlines() or [""]
-            return Verdict(case.name, "wrong", f"run raises {type(error).__name__}: {text[0]}")
         expected = [_array(v) for v in outputs]
-        difference = next(filter(None, map(_difference, found, expected, [case] * 99)), "")
-        if difference or len(found) != len(expected):
-            return Verdict(case.name, "wrong", difference or "another number of results")
+        found = _judged_at(case, arrays, expected, {}, mode, symbolic)
+        if found.reason.startswith("run raises") and not symbolic:
+            # JAX needs the values of more operands than the import does.
+            given = {name: a for name, a in arrays.items() if a.dtype.kind in "iub"}
+            again = _judged_at(case, arrays, expected, given, mode, symbolic)
+            found = again if again.verdict == "right" else found
+        if found.verdict != "right":
+            return found
+    return Verdict(case.name, "right")
+
+
+def _judged_at(
+    case: Any,
+    arrays: dict[str, Any],
+    expected: list[np.ndarray],
+    given: dict[str, Any],
+    mode: Any,
+    symbolic: bool,
+) -> Verdict:
+    try:
+        graph = _imported(case.model, arrays, given, symbolic)
+    except PyTensorONNXError as error:
+        return Verdict(case.name, "refused", _reason(error))
+    except Exception as error:
+        return Verdict(case.name, "wrong", f"import raises {type(error).__name__}: {error}")
+    try:
+        found = _run(graph, arrays, mode)
+    except Exception as error:
+        text = str(error).strip().splitlines() or [""]
+        return Verdict(case.name, "wrong", f"run raises {type(error).__name__}: {text[0]}")
+    difference = next(filter(None, map(_difference, found, expected, [case] * 99)), "")
+    if difference or len(found) != len(expected):
+        return Verdict(case.name, "wrong", difference or "another number of results")
     return Verdict(case.name, "right")
 
 

@@ -70,24 +70,45 @@ def test_a_scan_has_a_gradient():
     assert gradient.eval(dict(zip(graph.inputs, (x, start), strict=True)), mode=PYTHON) == 6
 
 
-@pytest.mark.parametrize("sizes", [(2,), ("n",)])
-def test_states_that_grow_are_refused(sizes):
+def growing(sizes, *nodes, count=3):
+    """Return a loop with a state whose size along the first axis changes, and its square."""
     state = helper.make_tensor_value_info("v", TensorProto.FLOAT, sizes)
-    longer = helper.make_tensor_value_info("v2", TensorProto.FLOAT, [None])
+    longer = helper.make_tensor_value_info("v2", TensorProto.FLOAT, [None, 2])
     body = helper.make_graph(
         [
-            helper.make_node("Concat", ["v", "one"], ["v2"], axis=0),
+            helper.make_node("Mul", ["s", "s"], ["s2"]),
+            *nodes,
             helper.make_node("Identity", ["on"], ["goes_on"]),
         ],
         "body",
-        [info("i", TensorProto.INT64), info("on", TensorProto.BOOL), state],
-        [info("goes_on", TensorProto.BOOL), longer],
+        [info("i", TensorProto.INT64), info("on", TensorProto.BOOL), state, info("s")],
+        [info("goes_on", TensorProto.BOOL), longer, info("s2")],
     )
-    model = model_of(
-        [helper.make_node("Loop", ["count", "", "x"], ["last"], body=body)],
-        inputs={"x": sizes},
-        outputs={"last": (None,)},
-        constants={"one": np.ones(1, "float32"), "count": np.int64(3)},
+    return model_of(
+        [helper.make_node("Loop", ["count", "", "x", "y"], ["last", "square"], body=body)],
+        inputs={"x": sizes, "y": ()},
+        outputs={"last": (None, 2), "square": ()},
+        constants={"shape": np.int64([1, 2]), "count": np.int64(count)},
     )
+
+
+@pytest.mark.parametrize("count", [0, 3])
+@pytest.mark.parametrize("sizes", [(0, 2), (2, 2), ("n", 2)])
+def test_values_that_steps_append_to_a_state_are_collected(sizes, count):
+    row = helper.make_node("Expand", ["s2", "shape"], ["row"])
+    append = helper.make_node("Concat", ["v", "row"], ["v2"], axis=0)
+    model = growing(sizes, row, append, count=count)
+    x = np.ones((0 if sizes[0] == 0 else 2, 2), "float32")
+    graph, y = from_onnx(model), np.float32(0.5)
+    for found, expected in zip(evaluated(graph, x, y), by_runtime(model, x, y), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    slope = pytensor.grad(graph.outputs[0].sum(), graph.inputs[1])
+    found = slope.eval(dict(zip(graph.inputs, (x, y), strict=True)), mode=PYTHON)
+    np.testing.assert_allclose(found, 2 * sum(n * y ** (n - 1) for n in (2, 4, 8)[:count]))
+
+
+@pytest.mark.parametrize("sizes", [(2, 2), ("n", 2)])
+def test_states_that_grow_and_are_read_are_refused(sizes):
+    double = helper.make_node("Concat", ["v", "v"], ["v2"], axis=0)
     with pytest.raises(UnsupportedOpError, match="the shape of its state v changes"):
-        from_onnx(model)
+        from_onnx(growing(sizes, double))

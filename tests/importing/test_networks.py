@@ -116,3 +116,36 @@ def test_the_gradient_of_an_imported_network_equals_differences():
         function = pytensor.function([x], [y, pytensor.grad(y, x)], mode=PYTHON)
     high, low = function(value + step)[0], function(value - step)[0]
     np.testing.assert_allclose(high - low, 2 * (function(value)[1] * step).sum(), rtol=1e-2)
+
+
+@pytest.mark.parametrize("name", ["is_nan", "by_rows"])
+def test_rows_of_attention_without_scores_have_no_gradient(name):
+    """The second row has no finite score; its softmax is replaced by zeros."""
+    dead = {
+        "is_nan": [helper.make_node("IsNaN", ["s"], ["dead"])],
+        "by_rows": [
+            helper.make_node("ReduceMax", ["x", "axes"], ["top"]),
+            helper.make_node("Equal", ["top", "low"], ["dead"]),
+        ],
+    }[name]
+    model = model_of(
+        [
+            helper.make_node("Softmax", ["x"], ["s"]),
+            *dead,
+            helper.make_node("Where", ["dead", "zero", "s"], ["y"]),
+        ],
+        inputs={"x": ("n", 3)},
+        outputs={"y": ("n", 3)},
+        constants={
+            "zero": np.float32(0),
+            "low": np.float32(-np.inf),
+            "axes": np.int64([1]),
+        },
+    )
+    graph = from_onnx(model)
+    x = np.float32([[0, 1, -np.inf], [-np.inf] * 3])
+    np.testing.assert_allclose(evaluated(graph, x)[0], by_runtime(model, x)[0], rtol=1e-6)
+    slope = pytensor.grad(graph.outputs[0][:, 0].sum(), graph.inputs[0])
+    found = pytensor.function(graph.inputs, slope, mode="ONNX")(x)
+    p = 1 / (1 + np.e)
+    np.testing.assert_allclose(found, [[p * (1 - p), p * (p - 1), 0], [0, 0, 0]], rtol=1e-5)

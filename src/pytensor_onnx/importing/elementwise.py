@@ -56,7 +56,6 @@ _TABLE: dict[str, Callable[..., TensorVariable]] = {
     "Sub": pt.sub,
     "Tan": pt.tan,
     "Tanh": pt.tanh,
-    "Where": pt.switch,
     "Xor": pt.xor,
 }
 """Operators that are one function of PyTensor."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import pytensor
 import pytensor.scalar as ps
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable, equal_computations
+from pytensor.graph.traversal import ancestors
 from pytensor.scan.utils import until
+from pytensor.tensor.basic import Join
 from pytensor.tensor.rewriting.shape import ShapeFeature
 from pytensor.tensor.shape import Shape_i
 from pytensor.tensor.variable import TensorVariable
@@ -30,10 +34,10 @@ def loop(
 ) -> list[Variable]:
     """Repeat a graph while a condition holds, up to a number of steps."""
     count = _trip_count(trip_count, condition)
-    before = [state.type() for state in states]
+    before = list(map(_variable_of, states))
     goes_on, *traced = body(pt.lscalar(), pt.constant(True), *before)
-    for value, old, new in zip(body.graph.inputs[2:], before, traced, strict=False):
-        _check_shape(str(value.name), old, new)
+    growth = _growth(before, [*traced, goes_on])
+    _check_states(body.graph.inputs[2:], before, traced, growth)
     is_always = known(goes_on)
     n_states = len(states)
     if count == _UNBOUNDED and is_always is not None and is_always.item():
@@ -49,14 +53,15 @@ def loop(
     captured = body.captured
 
     def step(index: Variable, *rest: Variable) -> object:
-        own, outer = rest[:n_states], rest[n_states:]
+        own, outer = growth.filled(before, rest[: growth.kept]), rest[growth.kept :]
         condition, *results = body(index, pt.constant(True), *own, captured=outer)
-        results[:n_states] = map(_as_before, results, states)
+        results = growth.step_results(own, results, states)
         if is_always is not None:
             return results
         return results, until(pt.invert(condition.reshape(())))
 
-    return _scanned(step, [pt.arange(length)], states, captured, len(traced) - n_states, length)
+    steps = [pt.arange(length)]
+    return _scanned(step, steps, states, growth, captured, len(traced) - n_states, length)
 
 
 def _trip_count(trip_count: TensorVariable | None, condition: TensorVariable | None) -> Size:
@@ -74,6 +79,100 @@ def _trip_count(trip_count: TensorVariable | None, condition: TensorVariable | N
     return pt.switch(condition.reshape(()), count, 0)
 
 
+def _variable_of(state: TensorVariable) -> TensorVariable:
+    """Return a variable for a state in the body; empty axes may grow."""
+    shape = [None if size == 0 else size for size in state.type.shape]
+    return pt.tensor(dtype=state.type.dtype, shape=shape)
+
+
+@dataclass(frozen=True)
+class _Growth:
+    """States that only have values appended, and are no operands of anything else.
+
+    A scan collects the appended values in their place, as the shape of its states does not change.
+
+    Attributes
+    ----------
+    axes
+        The axis along which each such state grows, by its number.
+    count
+        Number of all states.
+    """
+
+    axes: Mapping[int, int]
+    count: int
+
+    @property
+    def kept(self) -> int:
+        """Return the number of other states."""
+        return self.count - len(self.axes)
+
+    def others[T](self, states: Sequence[T]) -> list[T]:
+        """Return the states whose shapes do not change."""
+        return [state for i, state in enumerate(states[: self.count]) if i not in self.axes]
+
+    def filled(self, all_states: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+        """Return all states, of which some are given."""
+        given = iter(others)
+        return [x if i in self.axes else next(given) for i, x in enumerate(all_states)]
+
+    def step_results(
+        self, own: Sequence[Any], results: Sequence[Any], states: Sequence[Any]
+    ) -> list[Any]:
+        """Return the other states after a step, the appended values, and what is collected."""
+        after = map(_as_before, self.others(results), self.others(states))
+        values = [_appended(own[i], results[i])[1] for i in self.axes]
+        return [*after, *values, *results[self.count :]]
+
+    def grown(self, states: Sequence[Any], traces: Sequence[Any]) -> list[Any]:
+        """Return the states with the values of all steps."""
+        return [
+            pt.concatenate([states[i], _joined_steps(trace, states[i], axis)], axis=axis)
+            for (i, axis), trace in zip(self.axes.items(), traces, strict=True)
+        ]
+
+
+def _growth(before: Sequence[TensorVariable], results: Sequence[Variable]) -> _Growth:
+    """Find the states that grow, among the results of a body of which they are the first."""
+    axes = {}
+    for i, state in enumerate(before):
+        axis, value = _appended(state, results[i])
+        if value is not None:
+            rest = [value, *results[:i], *results[i + 1 :]]
+            if state not in ancestors(rest):
+                axes[i] = axis
+    return _Growth(axes, len(before))
+
+
+def _appended(before: Variable, after: Variable) -> tuple[int, Any]:
+    """Return axis and value of a join of a state and a value; None for other results."""
+    if after.owner is None or not isinstance(after.owner.op, Join):
+        return 0, None
+    axis, (first, *values) = after.owner.op.axis, after.owner.inputs
+    if first is not before:
+        return 0, None
+    return axis, values[0] if len(values) == 1 else pt.concatenate(values, axis=axis)
+
+
+def _joined_steps(trace: TensorVariable, state: TensorVariable, axis: int) -> TensorVariable:
+    """Return the values of steps, which are along the first axis, one after the other."""
+    # The trace of no step has zeros for all sizes.
+    shape = [state.shape[i] for i in range(state.type.ndim)]
+    shape[axis] = trace.shape[0] * trace.shape[1 + axis]
+    return pt.moveaxis(trace, 0, axis).reshape(shape, ndim=state.type.ndim)
+
+
+def _check_states(
+    values: Sequence[Any],
+    before: Sequence[TensorVariable],
+    after: Sequence[TensorVariable],
+    growth: _Growth,
+) -> None:
+    for i, (value, old) in enumerate(zip(values, before, strict=False)):
+        if i not in growth.axes:
+            _check_shape(str(value.name), old, after[i])
+
+
 def _check_shape(name: str, before: TensorVariable, after: TensorVariable) -> None:
     """Refuse a state whose shape changes from step to step."""
     if before.type.ndim == after.type.ndim:
@@ -84,7 +183,8 @@ def _check_shape(name: str, before: TensorVariable, after: TensorVariable) -> No
             return
     raise UnsupportedCase(
         f"the shape of its state {name} changes from step to step, and a scan's does not",
-        "collect the values of the steps as a scan output, or start with an array of the full size",
+        "collect the values of the steps as a scan output, append them to a state that the steps "
+        "do not read, or start with an array of the full size",
     )
 
 
@@ -110,27 +210,32 @@ def _scanned(
     step: object,
     sequences: Sequence[Variable],
     states: Sequence[TensorVariable],
+    growth: _Growth,
     captured: Sequence[Variable],
     n_traced: int,
     length: Size,
 ) -> list[Variable]:
     """Return the last states and the traces of a scan; without steps the states are the first."""
+    others = growth.others(states)
     traces = pytensor.scan(
         step,
         sequences=list(sequences),
-        outputs_info=[*states, *[None] * n_traced],
+        outputs_info=[*others, *[None] * (len(growth.axes) + n_traced)],
         non_sequences=list(captured),
         n_steps=length,
         return_list=True,
         return_updates=False,
     )
     last = []
-    for first, trace in zip(states, traces, strict=False):
+    for first, trace in zip(others, traces, strict=False):
         if isinstance(length, int) and length > 0:
             last.append(trace[-1])
         else:
             last.append(pt.concatenate([first[None], trace])[-1])
-    return [*last, *traces[len(states) :]]
+    collected = traces[len(others) :]
+    ends = iter(growth.grown(states, collected[: len(growth.axes)]))
+    all_states = [next(ends) if i in growth.axes else None for i in range(growth.count)]
+    return [*growth.filled(all_states, last), *collected[len(growth.axes) :]]
 
 
 @onnx_import("Scan", since=9)
@@ -153,20 +258,19 @@ def scan(
         for x, axis, back in zip(given, axes, backwards, strict=True)
     ]
     captured = body.captured
-    before = [v.type() for v in states]
+    before = list(map(_variable_of, states))
     after = body(*before, *(x[0].type() for x in sequences))
-    for value, old, new in zip(body.graph.inputs, before, after, strict=False):
-        _check_shape(str(value.name), old, new)
+    growth = _growth(before, after)
+    _check_states(body.graph.inputs, before, after, growth)
 
     def step(*rest: Variable) -> list[Variable]:
         n = num_scan_inputs
-        elements, own, outer = rest[:n], rest[n : n + n_states], rest[n + n_states :]
-        results = body(*own, *elements, captured=outer)
-        results[:n_states] = map(_as_before, results, states)
-        return results
+        elements, others, outer = rest[:n], rest[n : n + growth.kept], rest[n + growth.kept :]
+        own = growth.filled(before, others)
+        return growth.step_results(own, body(*own, *elements, captured=outer), states)
 
     n_traced = len(body.graph.outputs) - n_states
-    results = _scanned(step, sequences, states, captured, n_traced, size(sequences[0], 0))
+    results = _scanned(step, sequences, states, growth, captured, n_traced, size(sequences[0], 0))
     axes = scan_output_axes or (0,) * n_traced
     backwards = scan_output_directions or (0,) * n_traced
     traces = [
