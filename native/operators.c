@@ -16,6 +16,7 @@ const Operator OPERATORS[] = {
     {"Expand", STEPS, plan_expand},
     {"Transpose", STEPS, plan_transpose},
     {"Slice", STEPS, plan_slice},
+    {"Bounds", STEPS, plan_bounds},
     {"Window", STEPS, plan_window},
     {"Concat", STEPS, plan_concat},
     {"Split", STEPS, plan_split},

@@ -7,7 +7,7 @@
 #include "plan.h"
 
 Planner plan_identity, plan_shape, plan_size, plan_reshape, plan_squeeze, plan_unsqueeze,
-    plan_flatten, plan_expand, plan_transpose, plan_slice, plan_window, plan_concat, plan_split,
+    plan_flatten, plan_expand, plan_transpose, plan_slice, plan_bounds, plan_window, plan_concat, plan_split,
     plan_constant_of_shape, plan_range, plan_pad, plan_trilu, plan_tile;
 Planner plan_gather, plan_gather_elements, plan_gather_nd, plan_scatter_elements, plan_scatter_nd;
 Planner plan_reduce_sum, plan_reduce_mean, plan_reduce_max, plan_reduce_min, plan_reduce_prod,

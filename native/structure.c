@@ -169,6 +169,28 @@ void plan_slice(Plan *plan, const Instruction *instruction) {
   place_strided(plan, instruction, strides, offset);
 }
 
+static const char *run_bounds(Step *step) {
+  int64_t size = *(const int64_t *)step->in[0], start = *(const int64_t *)step->in[1];
+  int64_t end = *(const int64_t *)step->in[2], *first = (int64_t *)step->out;
+  start = between(start < 0 ? start + size : start, 0, size);
+  end = between(end < 0 ? end + size : end, 0, size);
+  *first = start;
+  *(int64_t *)step->extra = end > start ? end - start : 0;
+  return NULL;
+}
+
+/* The first row of a slice and the number of its rows, from the size of the axis, start and end */
+void plan_bounds(Plan *plan, const Instruction *instruction) {
+  for (int i = 0; i < 3; i++) {
+    if (operand(plan, instruction, i)->size != 1) refuse(plan, "a Slice is wrong");
+  }
+  for (int i = 0; i < 2; i++) set_shape(plan, instruction->out[i], 0, NULL);
+  Step *step = emit(plan, run_bounds);
+  for (int i = 0; i < 3; i++) reads(plan, &step->in[i], instruction->in[i], 0);
+  writes(plan, &step->out, instruction->out[0], 0);
+  writes(plan, (char **)&step->extra, instruction->out[1], 0);
+}
+
 /* n: elements, bytes of one, rows to choose from, rows in the window, bytes of a row */
 static const char *run_window(Step *step) {
   const int64_t *n = step->n;

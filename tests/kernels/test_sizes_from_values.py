@@ -83,6 +83,20 @@ def test_draws_begin_at_both_words_of_a_block():
     assert_one_region([state, n], outputs, (np.array([1, 2, 3], "uint64"), 4))
 
 
+def test_slices_of_loops_end_with_the_array():
+    x, n = pt.matrix("x", dtype="float64"), pt.lscalar("n")
+
+    def step(k, total, count, x, n):
+        rows = x[3 * k : 3 * k + n] * 2
+        return [total + rows.sum() + x[k - 4 : k - n].sum(), count + rows.shape[0]]
+
+    start = [pt.zeros(1), pt.constant(np.int64(0))]
+    steps = pt.arange(x.shape[0])
+    outputs = iterate(step, start, [x, n], n_steps=x.shape[0], sequences=[steps])
+    calls = [(np.arange(20.0).reshape(10, 2), n) for n in (4, 2, 0)]
+    assert_one_region([x, n], outputs, *calls)
+
+
 def test_a_slice_beyond_an_array_is_as_in_a_session():
     x, start = pt.vector("x", dtype="float64"), pt.lscalar("start")
     y = pt.exp(x[start : start + 3]).sum()

@@ -255,29 +255,55 @@ def _sized(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruc
 
 @lowers("Slice")
 def _slice(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
-    window = _window(node, scope)
-    if window:
-        return [window]
-    return [Instruction("Slice", node.input, node.output, sizes=range(1, len(node.input)))]
+    return _rows(node, scope) or [
+        Instruction("Slice", node.input, node.output, sizes=range(1, len(node.input)))
+    ]
 
 
-def _window(node: onnx.NodeProto, scope: Scope) -> Instruction | None:
-    """Return a slice from a start to the sum of that start and a length, None for others."""
+def _rows(node: onnx.NodeProto, scope: Scope) -> list[Instruction]:
+    """Return a slice of successive rows from a place that may depend on values, or nothing."""
+    start, end = node.input[1:3]
     axes, steps = (scope.constant(x) if (x := _given(node, i)) else None for i in (3, 4))
-    if axes is None or axes.size != 1 or (_given(node, 4) and (steps is None or steps.item() != 1)):
-        return None
-    start, end = (_behind_shapes(name, scope) for name in node.input[1:3])
-    found = scope.producer(end)
-    if found is None or found[0].op_type != "Add" or start not in found[0].input:
-        return None
-    is_integer = scope.dtype(start) == TensorProto.INT64
-    if not is_integer or any(scope.shape(x) not in ([], [1]) for x in found[0].input):
-        return None
+    is_plain = axes is not None and axes.size == 1
+    is_plain &= not _given(node, 4) or (steps is not None and steps.tolist() == [1])
+    is_plain &= all(scope.dtype(x) == TensorProto.INT64 for x in (start, end))
+    if not is_plain or all(scope.constant(x) is not None for x in (start, end)):
+        return []
+    assert axes is not None
+    axis = int(axes.item())
+    bits, length = _behind_shapes(start, scope), _length(start, end, scope)
+    if length and _is_bit(bits, scope):
+        # The words of a block of random bits, which has one more than are drawn.
+        inputs: list[Operand] = [node.input[0], bits, length]
+        return [Instruction("Window", inputs, node.output, [axis], sizes=[2])]
+    size, first, rows = (f"{node.output[0]}/{x}" for x in ("size", "first", "rows"))
+    part = [axis, axis + 1 if axis != -1 else LAST]
+    return [
+        Instruction("Shape", [node.input[0]], [size], part),
+        Instruction("Bounds", [size, start, end], [first, rows]),
+        Instruction("Window", [node.input[0], first, rows], node.output, [axis], sizes=[2]),
+    ]
+
+
+def _length(start: str, end: str, scope: Scope) -> str:
+    """Return the value whose sum with the start of a slice is its end, nothing without one."""
+    first, found = _behind_shapes(start, scope), scope.producer(_behind_shapes(end, scope))
+    if found is None or found[0].op_type != "Add" or first not in found[0].input:
+        return ""
     left, right = found[0].input
-    length = right if left == start else left
-    return Instruction(
-        "Window", [node.input[0], start, length], node.output, axes.ravel().tolist(), sizes=[2]
-    )
+    return right if left == first else left
+
+
+def _is_bit(name: str, scope: Scope) -> bool:
+    """Return whether a number is zero or one, as the lowest bit of another is."""
+    found = scope.producer(name)
+    if found is None or found[0].op_type != "Cast" or scope.shape(name) not in ([], [1]):
+        return False
+    source = scope.producer(found[0].input[0])
+    if source is None or source[0].op_type != "BitwiseAnd":
+        return False
+    constants = [scope.constant(x) for x in source[0].input]
+    return any(x is not None and x.tolist() in (1, [1]) for x in constants)
 
 
 def _behind_shapes(name: str, scope: Scope) -> str:

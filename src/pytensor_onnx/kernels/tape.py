@@ -96,7 +96,12 @@ class Knowledge:
         for instruction in made if not isinstance(made, str) else ():
             for i in instruction.sizes:
                 operand = instruction.inputs[i] if i < len(instruction.inputs) else None
-                if isinstance(operand, str) and not self.is_known(operand, scope):
+                if not isinstance(operand, str):
+                    continue
+                # A number between the instructions of a node follows from its other operands.
+                is_own = scope.owner(operand) is None
+                sources = node.input[1:] if is_own else [operand]
+                if not all(self.is_known(x, scope) for x in sources if x):
                     return f"a size of {node.op_type} depends on values"
         return ""
 
@@ -251,7 +256,7 @@ class Tape:
             inputs += captured
         outputs = []
         for name in instruction.outputs:
-            made = self._new(scope.dtype(name) or self._dtypes[inputs[0]])
+            made = self._new(scope.dtype(name) or self._dtype_between(instruction, inputs[0]))
             if name:
                 self._ids[id(scope), name] = made
             outputs.append(made)
@@ -261,6 +266,11 @@ class Tape:
         block.instructions += [number, len(inputs), len(outputs), len(attributes), sizes]
         block.instructions += [*inputs, *outputs, *attributes]
         block.count += 1
+
+    def _dtype_between(self, instruction: Instruction, first: int) -> int:
+        """Return the dtype of a result that is no value of the model."""
+        is_size = instruction.operator in ("Shape", "Bounds")
+        return onnx.TensorProto.INT64 if is_size else self._dtypes[first]
 
     def _body(self, graph: onnx.GraphProto, outer: Scope) -> _Block:
         block, scope = _Block(), Scope(graph, outer)
