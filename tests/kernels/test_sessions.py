@@ -13,7 +13,7 @@ import scipy.linalg
 import scipy.special
 from pytensor.compile.mode import Mode
 
-from pytensor_onnx import ONNXLinker, SessionOptions, export_onnx
+from pytensor_onnx import ONNXLinker, SessionOptions, export_onnx, nn
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.kernels.regions import fuse
 from pytensor_onnx.rewriting import ONNX_QUERY
@@ -220,6 +220,15 @@ def test_functions_of_many_float32_numbers_stay_with_the_runtime(size, stays, fu
     program = export_onnx([x], function(x) * 2 + x)
     program(np.zeros(size, "float32"))
     assert (f"1 {name}: arrays above the limits" in program.session.kernels()) is stays
+
+
+@pytest.mark.parametrize(("size", "stays"), [(10, False), (10_000, True)])
+def test_silu_of_many_float32_numbers_stays_whole_with_the_runtime(size, stays):
+    """ONNX Runtime fuses ``x * Sigmoid(x)``, so that the product alone in a region costs time."""
+    x = pt.vector("x", dtype="float32", shape=(size,))
+    program = export_onnx([x], 2 * nn.silu(x) + 1)
+    program(np.zeros(size, "float32"))
+    assert ("1 Mul: arrays above the limits" in program.session.kernels()) is stays
 
 
 def test_an_output_that_is_a_view_has_the_memory_of_its_source():

@@ -55,7 +55,24 @@ BROADCASTING = {"Add", "Sub", "Mul", "Div", "Where", "Less", "Greater", "Max", "
 
 def is_slow_in_float32(node: onnx.NodeProto, scope: Scope) -> bool:
     """Return whether a node computes many float32 numbers, and is slower in a region."""
-    return _is_slow_function(node, scope) or _broadcasts_many(node, scope)
+    return (
+        _is_slow_function(node, scope)
+        or _broadcasts_many(node, scope)
+        or _is_gate_of_many(node, scope)
+    )
+
+
+def _is_gate_of_many(node: onnx.NodeProto, scope: Scope) -> bool:
+    """Return whether a node is ``x * Sigmoid(x)``, which the runtime computes by one operator."""
+    if node.op_type != "Mul" or scope.dtype(node.input[0]) != TensorProto.FLOAT:
+        return False
+    for gate, x in (node.input, reversed(node.input)):
+        found = scope.producer(gate)
+        if found and found[0].op_type in ("Sigmoid", "Sigmoid_float32"):
+            shape = scope.shape(x)
+            is_large = shape is None or prod(_assumed(shape)) > FLOAT32_ELEMENTS
+            return is_large and found[0].input[0] == x
+    return False
 
 
 def _broadcasts_many(node: onnx.NodeProto, scope: Scope) -> bool:
