@@ -108,6 +108,36 @@ def test_activations_that_are_operators_of_onnx(tmp_path):
 
 
 @pytest.mark.usefixtures("node")
+def test_layers_that_are_several_instructions(tmp_path):
+    x = pt.matrix("x", shape=(None, 40), dtype="float32")
+    scale, shift = (pt.constant(RNG.normal(size=40).astype("float32")) for _ in range(2))
+    outputs = {
+        "elu": nn.elu(x, alpha=0.7),
+        "leaky": nn.leaky_relu(x, 0.2),
+        "gelu": nn.gelu(x),
+        "tanh": nn.gelu(x, approximate="tanh"),
+        "norm": nn.layer_norm(x, scale, shift),
+    }
+    path = saved(tmp_path, [x], outputs)
+    assert {n.op_type for n in onnx.load(path).graph.node} >= {"LeakyRelu", "LayerNormalization"}
+    values = RNG.normal(scale=3, size=(5, 40)).astype("float32")
+    [found] = run_in_node(path, tmp_path, {"x": values})
+    exact = values.astype("float64")
+    centred = exact - exact.mean(axis=1, keepdims=True)
+    normal = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5)
+    cubic = np.sqrt(2 / np.pi) * (exact + 0.044715 * exact**3)
+    expected = {
+        "elu": np.where(exact < 0, 0.7 * np.expm1(exact), exact),
+        "leaky": np.where(exact < 0, 0.2 * exact, exact),
+        "gelu": exact * special.ndtr(exact),
+        "tanh": exact * 0.5 * (1 + np.tanh(cubic)),
+        "norm": normal * scale.data + shift.data,
+    }
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.usefixtures("node")
 def test_a_training_step_with_its_state(tmp_path):
     x, y = pt.matrix("x", shape=(None, 3)), pt.vector("y")
     w = pytensor.shared(RNG.normal(size=3), name="w")

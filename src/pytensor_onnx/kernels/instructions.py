@@ -441,6 +441,84 @@ _MULTIPLIED = {
 }
 
 
+def _constant(number: float, name: str, scope: Scope) -> np.ndarray:
+    """Return a number in the dtype of a value, which has to be one of floats."""
+    dtype = scope.dtype(name)
+    _require(dtype in FLOATS, "a layer of another type")
+    return np.array(number, onnx.helper.tensor_dtype_to_np_dtype(dtype))
+
+
+def _steps(node: onnx.NodeProto, *steps: tuple[str, Sequence[Operand]]) -> list[Instruction]:
+    """Return instructions, in which ``"1"`` names the result of the first and so on."""
+    names = {str(i): f"{node.output[0]}/{i}" for i in range(1, len(steps))}
+    names[str(len(steps))] = node.output[0]
+    made = []
+    for i, (operator, operands) in enumerate(steps, 1):
+        inputs = [names.get(x, x) if isinstance(x, str) else x for x in operands]
+        made.append(Instruction(operator, inputs, [names[str(i)]]))
+    return made
+
+
+@lowers("Elu", "LeakyRelu")
+def _bent(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    x, is_elu = node.input[0], node.op_type == "Elu"
+    alpha = _constant(attributes.get("alpha", 1.0 if is_elu else 0.01), x, scope)
+    return _steps(
+        node,
+        ("Expm1Function" if is_elu else "Identity", [x]),
+        ("Mul", ["1", alpha]),
+        ("Less", [x, _constant(0.0, x, scope)]),
+        ("Where", ["3", "2", x]),
+    )
+
+
+@lowers("Gelu")
+def _gelu(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    x = node.input[0]
+    half, one = _constant(0.5, x, scope), _constant(1.0, x, scope)
+    if attributes.get("approximate", b"none") == b"tanh":
+        cubic, slope = (_constant(c, x, scope) for c in (0.044715, np.sqrt(2 / np.pi)))
+        inner: list[tuple[str, list[Operand]]]
+        outer: list[tuple[str, list[Operand]]]
+        inner = [("Mul", [x, x]), ("Mul", ["1", x]), ("Mul", ["2", cubic]), ("Add", [x, "3"])]
+        outer = [("Mul", ["4", slope]), ("Tanh", ["5"]), ("Add", ["6", one]), ("Mul", [x, half])]
+        return _steps(node, *inner, *outer, ("Mul", ["7", "8"]))
+    scaled = f"{node.output[0]}/scaled"
+    root = _constant(np.sqrt(0.5), x, scope)
+    erf = onnx.NodeProto(op_type=f"Erf_{half.dtype}", input=[scaled], output=["erf"])
+    erf.output[0] = f"{node.output[0]}/erf"
+    return [
+        Instruction("Mul", [x, root], [scaled]),
+        _call(erf),
+        *_steps(node, ("Add", [erf.output[0], one]), ("Mul", [x, half]), ("Mul", ["1", "2"])),
+    ]
+
+
+@lowers("LayerNormalization")
+def _layer_normalization(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    x, scale, shift = node.input[0], node.input[1], _given(node, 2)
+    shape = scope.shape(x)
+    _require(shape is not None and len(node.output) == 1, "LayerNormalization of unknown rank")
+    rank = len(shape or ())
+    axes = np.arange(attributes.get("axis", -1) % rank, rank)
+    epsilon = _constant(attributes.get("epsilon", 1e-5), x, scope)
+    made = _steps(
+        node,
+        ("ReduceMean", [x, axes]),
+        ("Sub", [x, "1"]),
+        ("Mul", ["2", "2"]),
+        ("ReduceMean", ["3", axes]),
+        ("Add", ["4", epsilon]),
+        ("Sqrt", ["5"]),
+        ("Div", ["2", "6"]),
+        ("Mul", ["7", scale]),
+        *([("Add", ["8", shift])] if shift else []),
+    )
+    for mean in (made[0], made[3]):
+        mean.attributes, mean.sizes = [1, 0], [1]
+    return made
+
+
 @lowers("MatMul")
 def _mat_mul(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
     _require(scope.dtype(node.input[0]) in _MULTIPLIED, "MatMul has no kernel for this type")

@@ -53,6 +53,10 @@ BROADCASTING = {"Add", "Sub", "Mul", "Div", "Where", "Less", "Greater", "Max", "
 """Operators that it holds for."""
 
 
+LAYERS = {"Elu", "LeakyRelu", "Gelu", "LayerNormalization"}
+"""Operators that are several instructions, and one pass of the runtime outside of loops."""
+
+
 def is_slow_in_float32(node: onnx.NodeProto, scope: Scope) -> bool:
     """Return whether a node computes many float32 numbers, and is slower in a region."""
     return (

@@ -14,7 +14,7 @@ from pytensor_onnx import native
 from pytensor_onnx.graph.domains import STANDARD_DOMAIN
 from pytensor_onnx.kernels.graph_scope import Scope, bodies, captured
 from pytensor_onnx.kernels.instructions import FUNCTIONS, partial_results
-from pytensor_onnx.kernels.limits import has_many_axes, is_large, is_slow_in_float32
+from pytensor_onnx.kernels.limits import LAYERS, has_many_axes, is_large, is_slow_in_float32
 from pytensor_onnx.kernels.tape import PARTIAL, Knowledge, Tape
 
 DOMAIN = native.REGION_DOMAIN
@@ -229,7 +229,8 @@ class _Pass:
         if node.op_type == "Constant":
             return "a constant"
         made = self.knowledge.instructions(node, scope)
-        is_slow = not self.every_size and is_slow_in_float32(node, scope)
+        is_slow = node.op_type in LAYERS or is_slow_in_float32(node, scope)
+        is_slow &= not self.every_size
         is_large = not isinstance(made, str) and (is_slow or self._is_large(node, scope))
         if not isinstance(made, str):
             partial = PARTIAL if partial_results(node, scope) else ""
