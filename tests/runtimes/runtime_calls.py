@@ -80,7 +80,8 @@ def _tinygrad(file: str, feed: Arrays, names: list[str]) -> list[np.ndarray]:
 
 def _iree(file: str, feed: Arrays, names: list[str]) -> list[np.ndarray]:
     import iree.runtime
-    from iree.compiler import compile_file
+    import onnx
+    from iree.compiler import CompilerToolError, compile_file
 
     lowered = f"{file}.mlir"
     tool = [sys.executable, "-m", "iree.compiler.tools.import_onnx", file, "-o", lowered]
@@ -88,11 +89,19 @@ def _iree(file: str, feed: Arrays, names: list[str]) -> list[np.ndarray]:
     if imported.returncode:
         raise RuntimeError(imported.stderr)
     options = ["--iree-llvmcpu-target-cpu=generic"]
-    compiled = compile_file(lowered, target_backends=["llvm-cpu"], extra_args=options)
+    try:
+        compiled = compile_file(lowered, target_backends=["llvm-cpu"], extra_args=options)
+    except CompilerToolError as error:
+        _, _, reason = str(error).partition("error: ")
+        raise RuntimeError(reason.partition("\n")[0]) from error
     context = iree.runtime.SystemContext(config=iree.runtime.Config("local-sync"))
     context.add_vm_module(iree.runtime.VmModule.copy_buffer(context.instance, compiled))
     results = context.modules.module["main_graph"](*feed.values())
-    return list(map(np.asarray, results if isinstance(results, list | tuple) else [results]))
+    arrays = map(np.asarray, results if isinstance(results, list | tuple) else [results])
+    # Its functions return the bits of unsigned integers as signed ones.
+    types = (value.type.tensor_type.elem_type for value in onnx.load(file).graph.output)
+    dtypes = map(onnx.helper.tensor_dtype_to_np_dtype, types)
+    return [a.view(d) if d.kind == "u" else a for a, d in zip(arrays, dtypes, strict=True)]
 
 
 def _tvm(file: str, feed: Arrays, names: list[str]) -> list[np.ndarray]:

@@ -12,6 +12,7 @@ import pytest
 import scipy.special
 
 from pytensor_onnx import export_onnx, load, nn
+from pytensor_onnx.graph.traversal import all_nodes
 from tests.conftest import compare_onnx_and_py, op_types
 
 
@@ -96,10 +97,51 @@ def test_a_state_that_grows_keeps_its_free_size():
 
 def test_float32_has_no_float64_within():
     x, a = pt.vector("x"), pt.matrix("a", shape=(4, 4))
-    outputs = [x.sum(), x.mean(), pt.linalg.cholesky(a), pt.cumsum(x)]
+    values = pt.linalg.svd(a, compute_uv=False)
+    factors = [values, *pt.linalg.eigh(a), pt.linalg.cholesky(a)]
+    outputs = [x.sum(), x.mean(), pt.cumsum(x), *factors]
     program = portable([x, a], outputs, precision="float32", verify=False)
-    values = [v for node in program.model.graph for v in node.outputs]
-    assert {v.dtype.numpy() for v in values if v.dtype.is_floating_point()} == {np.dtype("float32")}
+    found = [v for node in all_nodes(program.model.graph) for v in node.outputs]
+    assert {v.dtype.numpy() for v in found if v.dtype.is_floating_point()} == {np.dtype("float32")}
+
+
+def in_float32(inputs, outputs):
+    return portable(inputs, outputs, precision="float32", verify=False)
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (2, 5), (1, 1), (2, 40, 40)])
+@pytest.mark.parametrize("kind", ["random", "of rank one", "zero"])
+def test_singular_vectors_in_float32_have_errors_of_float32(shape, kind):
+    rng = np.random.default_rng(3)
+    column = rng.normal(size=(*shape[:-1], 1))
+    value = {"random": rng.normal(size=shape), "of rank one": column * np.ones(shape[-1])}
+    a = value.get(kind, np.zeros(shape)).astype("float32")
+    x = pt.tensor("x", shape=(None,) * len(shape), dtype="float32")
+    u, s, vt = (y.astype("float64") for y in in_float32([x], list(pt.linalg.svd(x)))(a))
+    size = np.linalg.norm(a, 2, axis=(-2, -1)).max() + 1e-30
+    assert np.abs(s - np.linalg.svd(a.astype("float64"), compute_uv=False)).max() < 5e-7 * size
+    k = s.shape[-1]
+    assert np.abs((u[..., :k] * s[..., None, :]) @ vt[..., :k, :] - a).max() < 2e-6 * size
+    for q in (u, vt):
+        np.testing.assert_allclose(q @ np.swapaxes(q, -1, -2) - np.eye(q.shape[-1]), 0, atol=3e-6)
+
+
+@pytest.mark.parametrize("n", [1, 3, 30])
+def test_eigenvectors_in_float32_have_errors_of_float32(n):
+    a = np.random.default_rng(4).normal(size=(n, n))
+    a = (a + a.T).astype("float32")
+    x = pt.matrix("x", dtype="float32")
+    w, v = (y.astype("float64") for y in in_float32([x], list(pt.linalg.eigh(x)))(a))
+    size = np.abs(w).max()
+    assert np.abs(w - np.linalg.eigvalsh(a.astype("float64"))).max() < 1e-6 * size
+    assert np.abs((v * w) @ v.T - a).max() < 3e-6 * size
+
+
+def test_elements_that_are_not_finite_make_factors_of_float32_nan():
+    x = pt.matrix("x", dtype="float32")
+    factors = [*pt.linalg.svd(x), *pt.linalg.eigh(x)]
+    results = in_float32([x], factors)(np.array([[np.inf, 0], [0, 1]], "float32"))
+    assert all(np.isnan(result).all() for result in results)
 
 
 def test_tract_refuses_strided_slices_of_a_reshape(tmp_path):

@@ -8,11 +8,13 @@ import pytensor.tensor as pt
 from pytensor.tensor.linalg.decomposition.eigen import Eigh, Eigvalsh
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.linalg.jacobi import orthogonal_columns
 from pytensor_onnx.functions.linalg.matrix_batches import flat, unflat
 from pytensor_onnx.functions.linalg.matrix_blocks import as_float, checked_size, symmetric
 from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
 from pytensor_onnx.functions.linalg.vector_signs import signs
 from pytensor_onnx.functions.registry import define
+from pytensor_onnx.functions.special.wide_evaluation import is_narrow
 from pytensor_onnx.ops.linalg.factorisations import BidiagonalVectors, Reflect, Tridiagonalise
 
 _SQUARE = "expected square matrix"
@@ -34,7 +36,8 @@ def eigh(
     the Rayleigh quotients of the eigenvectors. The errors are those of LAPACK, relative to the
     norm of the matrix. Eigenvectors have the signs of `signs`; those of an eigenvalue that is
     repeated are any basis. All results are NaN where an element that is
-    read is not finite. float32 is computed in float64.
+    read is not finite. float32 is computed in float64, and in files without it by rotations in
+    float32.
 
     With a second matrix ``B``, the equation is ``A v = w B v`` and ``v.T B v`` is one: the matrix
     is divided by a Cholesky factor of ``B`` on both sides. All results are NaN if ``B`` is not
@@ -74,7 +77,8 @@ def _generalised_eigen(
 
     G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed., algorithm 8.7.1.
     """
-    a, b = a.astype("float64"), b.astype("float64")
+    if not is_narrow():
+        a, b = a.astype("float64"), b.astype("float64")
     factor = pt.linalg.cholesky(b, lower=lower)
     factor = factor if lower else factor.mT
     divided = pt.linalg.solve_triangular(factor, symmetric(a, n, lower=lower), lower=True, b_ndim=2)
@@ -88,20 +92,43 @@ def symmetric_eigen(
     a: TensorVariable, n: TensorVariable, *, lower: bool
 ) -> tuple[TensorVariable, TensorVariable]:
     """Return eigenvalues and, in rows, eigenvectors of matrices with one batch axis."""
-    batch = a.shape[0]
-    valid, a = finite(symmetric(a.astype("float64"), n, lower=lower))
+    a = a if is_narrow() else a.astype("float64")
+    valid, a = finite(symmetric(a, n, lower=lower))
     scale = power_of_two(a, axis=(1, 2))
-    diagonal, beside, *reflectors = Tridiagonalise()(a * scale)
+    values, vectors = (_by_rotations if is_narrow() else _by_tridiagonal_form)(a * scale)
+    order = pt.argsort(values, axis=1) + pt.arange(a.shape[0])[:, None] * n
+    values = values.flatten()[order] / scale[:, :, 0]
+    vectors = vectors.reshape((a.shape[0] * n, n))[order]
+    return values + valid[:, :, 0], vectors * signs(vectors) + valid
+
+
+def _by_tridiagonal_form(a: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+    """Return eigenvalues and eigenvectors in any order."""
+    batch, n = a.shape[0], a.shape[1]
+    diagonal, beside, *reflectors = Tridiagonalise()(a)
     vectors = BidiagonalVectors(with_left=False)(*_shifted_root(diagonal, beside, batch))
     zero = pt.zeros((batch, n, 1))
     next_elements = pt.concatenate([vectors[:, :, 1:], zero], axis=2)[:, :, :n]
     products = diagonal[:, None] * vectors + 2.0 * beside[:, None] * next_elements
     values = (vectors * products).sum(axis=2)
-    order = pt.argsort(values, axis=1) + pt.arange(batch)[:, None] * n
-    values = values.flatten()[order] / scale[:, :, 0]
-    vectors = vectors.reshape((batch * n, n))[order]
     vectors = Reflect()(pt.concatenate([vectors, zero], axis=2), *reflectors)[:, :, :n]
-    return values + valid[:, :, 0], vectors * signs(vectors) + valid
+    return values, vectors
+
+
+def _by_rotations(a: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+    """Return eigenvalues and eigenvectors in any order, without float64.
+
+    The right singular vectors of a positive definite matrix are its eigenvectors, so the matrix is
+    made positive definite by a shift.
+    """
+    dtype = a.type.dtype
+    batch, n = a.shape[0], a.shape[1]
+    places = pt.arange(n)
+    norm = pt.abs(a).sum(axis=2)
+    norm = pt.concatenate([norm, pt.ones((batch, 1), dtype)], axis=1).max(axis=1)
+    shift = (norm + norm)[:, None, None] * pt.eq(places[:, None], places).astype(dtype)
+    _, vectors = orthogonal_columns(a + shift)
+    return (vectors * pt.matmul(vectors, a)).sum(axis=2), vectors
 
 
 def _shifted_root(

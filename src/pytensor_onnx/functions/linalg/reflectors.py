@@ -69,8 +69,8 @@ def reflection(first: TensorVariable, others: TensorVariable) -> Reflector:
 
 def behind_zeros(rows: TensorVariable, count: TensorVariable) -> TensorVariable:
     """Return rows with so many zeros before their elements."""
-    zeros = pt.zeros((*[rows.shape[axis] for axis in range(rows.type.ndim - 1)], count))
-    return pt.concatenate([zeros.astype(rows.type.dtype), rows], axis=-1)
+    sizes = [rows.shape[axis] for axis in range(rows.type.ndim - 1)]
+    return pt.concatenate([pt.zeros((*sizes, count), rows.type.dtype), rows], axis=-1)
 
 
 def block_sizes(count: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
@@ -83,8 +83,7 @@ def block_sizes(count: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
     [[1, 1], [1, 32], [2, 17], [7, 29]]
     """
     blocks = pt.maximum((count + (WIDTH - 1)) // WIDTH, 1)
-    width = pt.ceil(count.astype("float64") / blocks.astype("float64")).astype("int64")
-    return blocks, pt.maximum(width, 1)
+    return blocks, pt.maximum((count + blocks - 1) // blocks, 1)
 
 
 def triangular_factor(

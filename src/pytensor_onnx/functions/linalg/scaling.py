@@ -6,6 +6,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.complex.complex_arithmetic import Parts
 from pytensor_onnx.functions.linalg.matrix_batches import flat, not_empty
+from pytensor_onnx.functions.linalg.matrix_blocks import poison, zero
 from pytensor_onnx.functions.shape import zeros
 
 _EXPONENTS = {"float32": 120, "float64": 1000}
@@ -23,13 +24,13 @@ def power_of_two(a: TensorVariable, axis: int | tuple[int, ...]) -> TensorVariab
     array([[0.25, 1.  ]])
     """
     dtype = a.type.dtype
-    zero, one = np.zeros((), dtype), np.ones((), dtype)
+    one = np.ones((), dtype)
     axes = (axis,) if isinstance(axis, int) else axis
     largest = pt.abs(a)
     for i in axes:
         shape = [1 if i == j else largest.shape[j] for j in range(a.type.ndim)]
         largest = pt.concatenate([largest, zeros(shape, dtype)], axis=i).max(axis=i, keepdims=True)
-    usable = pt.gt(largest, zero) & pt.lt(largest, np.full((), np.inf, dtype))
+    usable = pt.gt(largest, zero(dtype)) & pt.lt(largest, np.full((), np.inf, dtype))
     largest = pt.switch(usable, largest, one)
     exponent = -pt.floor(pt.log2(largest))
     limit = np.full((), _EXPONENTS[dtype], dtype)
@@ -42,7 +43,7 @@ def finite(a: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
     The loops of iterations end then, and NaN is added to their results.
     """
     is_finite = pt.isfinite(a).all(axis=(1, 2), keepdims=True)
-    return pt.switch(is_finite, 0.0, np.nan), pt.switch(is_finite, a, 0.0)
+    return poison(is_finite, a.type.dtype), pt.switch(is_finite, a, zero(a.type.dtype))
 
 
 def scaled_parts(

@@ -5,11 +5,13 @@ from pytensor.conditional.op import ifelse
 from pytensor.tensor.linalg.decomposition.svd import SVD
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.linalg.jacobi import svd_by_rotations
 from pytensor_onnx.functions.linalg.matrix_batches import flat, unflat
 from pytensor_onnx.functions.linalg.matrix_blocks import as_float
 from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
 from pytensor_onnx.functions.linalg.vector_signs import signed, signs
 from pytensor_onnx.functions.registry import define, own_signature
+from pytensor_onnx.functions.special.wide_evaluation import is_narrow
 from pytensor_onnx.ops.linalg.factorisations import (
     Bidiagonalise,
     BidiagonalVectors,
@@ -27,7 +29,7 @@ def svd(a: TensorVariable, *, full_matrices: bool, compute_uv: bool) -> list[Ten
     of LAPACK, relative to the norm of the matrix; vectors of singular values that are zero are
     orthonormal too. Pairs of singular vectors have the signs of `signs` of the left ones; those
     of a value that is repeated are any basis. All results are NaN where an element is not finite.
-    float32 is computed in float64.
+    float32 is computed in float64, and in files without it by rotations in float32.
 
     Examples
     --------
@@ -44,9 +46,10 @@ def svd(a: TensorVariable, *, full_matrices: bool, compute_uv: bool) -> list[Ten
     (a,) = as_float(a)
     m, n = a.shape[-2], a.shape[-1]
     k = pt.minimum(m, n)
-    matrices = flat(a).astype("float64")
+    matrices = flat(a) if is_narrow() else flat(a).astype("float64")
     tall = ifelse(pt.ge(m, n), matrices, matrices.mT)
-    u, s, v = svd_of_tall(tall, full_matrices=full_matrices)
+    factorise = svd_by_rotations if is_narrow() else svd_of_tall
+    u, s, v = factorise(tall, full_matrices=full_matrices)
     u, v = ifelse(pt.ge(m, n), [u, v], [v, u])
     left = signs(u)
     u, v, s = u * left, signed(v, left, s), s.astype(a.type.dtype)

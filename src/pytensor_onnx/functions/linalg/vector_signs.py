@@ -28,10 +28,11 @@ def signs(rows: TensorVariable) -> TensorVariable:
     array([[-1.],
            [ 1.]])
     """
-    positions = pt.arange(rows.shape[-1]).astype("float64")
-    weights = ((positions + 1.0) ** _EXPONENT).astype(rows.type.dtype)
+    dtype = rows.type.dtype
+    positions = (pt.arange(rows.shape[-1]) + 1).astype(dtype)
+    weights = positions ** np.asarray(_EXPONENT, dtype)
     sums = pt.matmul(rows, weights[:, None])
-    return pt.switch(pt.lt(sums, 0), -1, 1).astype(rows.type.dtype)
+    return pt.switch(pt.lt(sums, 0), -1, 1).astype(dtype)
 
 
 def signed(rows: TensorVariable, sign: TensorVariable, s: TensorVariable) -> TensorVariable:

@@ -27,13 +27,18 @@ def narrow(is_narrow: bool = True) -> Iterator[None]:
         _IS_NARROW.reset(token)
 
 
+def is_narrow() -> bool:
+    """Return whether expressions of float32 are evaluated in float32, within `narrow`."""
+    return _IS_NARROW.get()
+
+
 def widened(expression: Expression) -> Expression:
     """Evaluate an expression `in_float64`, or within `narrow` in the dtype of its operands."""
     wide = in_float64(expression)
 
     @wraps(expression)
     def evaluated(*operands: TensorVariable) -> TensorVariable:
-        if not _IS_NARROW.get():
+        if not is_narrow():
             return wide(*operands)
         return expression(*(x.astype(operands[-1].dtype) for x in operands))
 
@@ -90,7 +95,7 @@ def where_any(
 
     Within `narrow` both are computed: few runtimes have branches.
     """
-    if _IS_NARROW.get():
+    if is_narrow():
         return pt.switch(condition, value, otherwise)
     anywhere = pt.squeeze(condition) if is_short(condition) else pt.any(condition)
     return ifelse(anywhere, pt.switch(condition, value, otherwise), otherwise)
