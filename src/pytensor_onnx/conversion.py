@@ -85,6 +85,8 @@ class ConversionOptions:
         Whether the file is for runtimes of any maker: it has no nodes that fail.
     widens
         Whether sums and functions of float32 may be computed in float64.
+    has_scan
+        Whether loops over sequences may be written by Scan.
     name
         Name of the graph.
     """
@@ -98,6 +100,7 @@ class ConversionOptions:
     fixes_sizes: bool = False
     is_portable: bool = False
     widens: bool = True
+    has_scan: bool = True
     constant_names: Mapping[str, np.ndarray] = field(default_factory=dict)
     name: str = "main_graph"
 
@@ -125,6 +128,7 @@ def convert(fgraph: FunctionGraph, options: ConversionOptions) -> Converted:
         fixes_sizes=options.fixes_sizes,
         is_portable=options.is_portable,
         widens=options.widens,
+        has_scan=options.has_scan,
     )
     _name_constants(scope, options.constant_names)
     converter = GraphConverter(Builder(scope, always_runs=True))

@@ -23,6 +23,7 @@ from pytensor_onnx.passes.inline_functions import inline_functions
 from pytensor_onnx.passes.layout.broadcast_numbers import broadcast_numbers
 from pytensor_onnx.passes.layout.move_transposes import move_transposes
 from pytensor_onnx.passes.legaliser.legalise import legalise
+from pytensor_onnx.passes.legaliser.missing_kernels import check_loops
 from pytensor_onnx.passes.lower_opset import lower_opset
 from pytensor_onnx.passes.model_pass import Passes
 from pytensor_onnx.passes.narrowing.narrow_indices import narrow_indices
@@ -39,6 +40,7 @@ def prepare(
     *,
     assume_finite: bool = False,
     inline: bool = False,
+    splits_words: bool = False,
     opset_version: int | None = None,
 ) -> list[Change]:
     """Fuse nodes of a model, and change it in place so that the target runs it.
@@ -53,6 +55,8 @@ def prepare(
         Whether to leave out the guards against runtimes that drop NaN.
     inline
         Whether to write out the model-local functions where they are called.
+    splits_words
+        Whether states of generators are numbers of 16 bits, and words are computed by these.
     opset_version
         Opset to write the model in, if it is lower than that of the conversion.
 
@@ -78,8 +82,10 @@ def prepare(
     if profile.merges_short_images and passes.run(NodeRules(merge_short_images)):
         passes.run(merge_equal)
     passes.run(join_vectors)
-    settings = {"decompositions": decompositions(), "assume_finite": assume_finite}
-    passes.run(legalise.given(profile=profile, **settings))
+    if splits_words:
+        passes.run(inline_functions)
+    settings = {"assume_finite": assume_finite, "splits_words": splits_words}
+    passes.run(legalise.given(profile=profile, decompositions=decompositions(), **settings))
     if profile.accelerator is not None:
         passes.run(narrow_indices.given(profile=profile))
     passes.run(broadcast_numbers, keep_apart.given(profile=profile), merge_equal)
@@ -94,6 +100,8 @@ def prepare(
         passes.run(fold_constants, merge_equal)
         while passes.run(find_sizes) and passes.run(fold_constants):
             passes.run(merge_equal)
+        # Short loops are written out by now.
+        check_loops(model, profile)
     if is_older:
         passes.run(lower_opset.given(version=opset_version))
     passes.run(spell_sizes)

@@ -54,7 +54,7 @@ def generator_of(state: np.ndarray, bit_generator: str = DEFAULT) -> np.random.G
     Parameters
     ----------
     state
-        uint64 of shape (3,).
+        uint64 of shape (3,), or int32 of shape (3, 4) as in portable files.
     bit_generator
         Class of its bit generator: ``"MT19937"``, ``"PCG64"``, ``"PCG64DXSM"``, ``"Philox"`` or
         ``"SFC64"``; ``"PCG64"`` in place of a class that is not NumPy's.
@@ -65,8 +65,35 @@ def generator_of(state: np.ndarray, bit_generator: str = DEFAULT) -> np.random.G
     >>> state_of(generator_of(state))
     array([1, 2, 3], dtype=uint64)
     """
-    first, second, counter = map(int, np.asarray(state, dtype="uint64"))
+    words = np.asarray(state) if np.ndim(state) == 1 else large_words(np.asarray(state))
+    first, second, counter = map(int, words.astype("uint64"))
     return np.random.Generator(holding((first, second, counter), bit_generator))
+
+
+def small_words(state: np.ndarray) -> np.ndarray:
+    """Return words of 64 bits as rows of numbers of 16 bits in int32, the lowest first.
+
+    Examples
+    --------
+    >>> small_words(np.array([2**16 + 5, 2**63], "uint64"))
+    array([[    5,     1,     0,     0],
+           [    0,     0,     0, 32768]], dtype=int32)
+    """
+    shifts = np.arange(4, dtype="uint64") * np.uint64(16)
+    return ((state[:, None] >> shifts) & np.uint64(2**16 - 1)).astype("int32")
+
+
+def large_words(rows: np.ndarray) -> np.ndarray:
+    """Return the words of 64 bits of rows of numbers.
+
+    Examples
+    --------
+    >>> words = np.array([2**16 + 5, 2**63], "uint64")
+    >>> np.array_equal(large_words(small_words(words)), words)
+    True
+    """
+    shifts = np.arange(4, dtype="uint64") * np.uint64(16)
+    return np.bitwise_or.reduce(rows.astype("uint64") << shifts, axis=1)
 
 
 def _from_dict(state: dict[str, Any]) -> np.random.Generator:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.runtimes.portable_models import MODELS
 from tests.runtimes.results import NAMES, Results, run_all
+from tests.runtimes.wrong_answers import section, shown
 
 TARGET = Path(__file__).parents[2] / "docs/reference/runtimes.md"
 INTRODUCTION = """# Runtimes
@@ -19,9 +20,11 @@ INTRODUCTION = """# Runtimes
 Small models of all kinds, exported with `target="portable"` and `precision="float32"`, in several
 runtimes, compared with the file for ONNX Runtime. `python -m tests.runtimes` writes this page; the
 dependency group `runtimes` has the runtimes. *Refused* files end with an error of the runtime,
-*wrong* ones with other numbers. tract and TVM are told the sizes of the arrays that they get;
-tinygrad needs clang for most of them. OpenVINO computes integers of 64 bits in 32, so that random
-draws are other numbers there: `target="openvino"` refuses them at export.
+*wrong* ones with other numbers: [below](#wrong-answers) are the smallest files that show why. tract
+and TVM are told the sizes of the arrays that they get; tinygrad needs clang for most of them. A
+file of `target="openvino"` or `target="tract"` runs right in its runtime, or the export is refused:
+of these models OpenVINO runs all, and tract 28. MNN has no row, since its converter installs
+packages when it is imported.
 """
 
 
@@ -31,7 +34,8 @@ def main() -> None:
     runtimes = [name for name in NAMES if find_spec(name)]
     with tempfile.TemporaryDirectory() as folder:
         results = run_all(chosen, runtimes, Path(folder))
-    text = page(results)
+        wrong = shown(runtimes, Path(folder))
+    text = page(results) + "\n" + section(wrong)
     if sys.argv[1:]:
         print(text)
     else:

@@ -36,9 +36,10 @@ def _openvino(file: str, feed: Arrays, names: list[str]) -> list[np.ndarray]:
 
     core = openvino.Core()
     core.set_property("CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    compiled = core.compile_model(core.read_model(file), "CPU")
-    given = {port: next(feed[n] for n in port.names if n in feed) for port in compiled.inputs}
-    results = compiled(given)
+    model = core.read_model(file)
+    names_of_inputs = [port.names for port in model.inputs]
+    compiled = core.compile_model(model, "CPU")
+    results = compiled([next(feed[n] for n in known if n in feed) for known in names_of_inputs])
     by_name = {name: results[port] for port in compiled.outputs for name in port.names}
     return [by_name[name] for name in names]
 

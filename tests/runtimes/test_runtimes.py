@@ -7,6 +7,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_onnx import UnsupportedOpError, export_onnx
+from tests.conftest import op_types
 from tests.runtimes.__main__ import TARGET, page
 from tests.runtimes.portable_models import MODELS, numbers, symbol
 from tests.runtimes.results import NAMES, Results, run_all
@@ -71,7 +72,31 @@ def test_float64_that_a_runtime_rounds_is_refused_with_the_reason():
     assert export_onnx([x], pt.exp(x), target="openvino").inputs[0].dtype.numpy() == np.float32
 
 
-def test_draws_in_64_bits_are_refused_where_a_runtime_has_32():
-    draws = MODELS["uniform draws"]()
-    with pytest.raises(UnsupportedOpError, match="uint"):
-        draws.export("openvino")
+@pytest.mark.parametrize("name", ["uniform draws", "normal draws"])
+def test_draws_need_no_integers_of_64_bits(name):
+    program, default = (MODELS[name]().export(target) for target in ("openvino", "onnxruntime"))
+    np.testing.assert_array_equal(program(), default())
+
+
+@pytest.mark.parametrize("name", ["loop until a condition", "svd"])
+def test_loops_without_a_sequence_are_refused_for_tract(name):
+    with pytest.raises(UnsupportedOpError, match="Loop"):
+        MODELS[name]().export("tract")
+
+
+def test_draws_are_refused_for_tract_with_a_way_out():
+    with pytest.raises(UnsupportedOpError, match='rng="inputs"'):
+        MODELS["uniform draws"]().export("tract")
+
+
+def test_tract_refuses_products_of_two_vectors(tmp_path):
+    tract = pytest.importorskip("tract", reason="tract is in the dependency group 'runtimes'")
+    x, y = symbol("x", 3), symbol("y", 3)
+    path = tmp_path / "product.onnx"
+    export_onnx([x, y], x @ y, path, target="portable")
+    with pytest.raises(Exception, match="rank"):
+        tract.onnx().load(path).into_model()
+    program = export_onnx([x, y], x @ y, path, target="tract")
+    assert "MatMul" not in op_types(program)
+    result = tract.onnx().load(path).into_model().into_runnable().run([numbers(3), numbers(3)])
+    np.testing.assert_allclose(result[0].to_numpy(), numbers(3) @ numbers(3), rtol=1e-5)

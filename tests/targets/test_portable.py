@@ -5,14 +5,21 @@ import json
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import onnxruntime
 import pytensor
 import pytensor.tensor as pt
 import pytest
 import scipy.special
+from pytensor.graph.fg import FunctionGraph
 
 from pytensor_onnx import export_onnx, load, nn
+from pytensor_onnx.conversion import ConversionOptions, convert
+from pytensor_onnx.encodings.small_states import joined
 from pytensor_onnx.graph.traversal import all_nodes
+from pytensor_onnx.passes.legaliser.small_words import split_words
+from pytensor_onnx.passes.stored_constants import store_constants
+from pytensor_onnx.random import large_words, small_words
 from tests.conftest import compare_onnx_and_py, op_types
 
 
@@ -238,3 +245,56 @@ def test_a_step_in_another_runtime_keeps_the_state():
     assert program.step(run, 3.0) == [0, 6]
     assert program.step(run, x=1.0) == [3, 2]
     assert program.state["total"] == 4
+
+
+def drawn(target, draw, **options):
+    rng = pt.random.shared_rng(seed=5, name="rng")
+    following, x = draw(rng)
+    return export_onnx([], x, target=target, updates={rng: following}, **options)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda rng: rng.uniform(size=5, dtype="float32"),
+        lambda rng: rng.normal(size=(3, 2)),
+        lambda rng: rng.integers(-3, 10, size=6),
+        lambda rng: rng.gamma(2.0, scale=1.0, size=4),
+    ],
+)
+def test_draws_by_small_words_have_equal_bits(draw):
+    portable, default = drawn("portable", draw), drawn("onnxruntime", draw)
+    for _ in range(2):
+        np.testing.assert_array_equal(portable(), default())
+    state = portable.state["rng"]
+    assert state.dtype == "int32"
+    np.testing.assert_array_equal(large_words(state), default.state["rng"])
+
+
+def test_words_of_signed_integers_have_all_their_bits():
+    rows, count = pt.imatrix("rows"), pt.lvector("count")
+    fgraph = FunctionGraph([rows, count], [joined(rows) + count.astype("uint64")], clone=False)
+    options = ConversionOptions(opset_version=21, output_names=["words"])
+    converted = convert(fgraph, options)
+    model = converted.model
+    split_words(model.graph, converted.scope)
+    store_constants(model.graph, converted.scope)
+    assert "Div" in {node.op_type for node in model.graph}
+    words = np.array([3, 2**63, 2**64 - 1, 0], "uint64")
+    counts = np.array([0, 2**40 + 7, -1, -(2**63)])
+    session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString())
+    [found] = session.run(None, {"rows": small_words(words), "count": counts})
+    np.testing.assert_array_equal(found, words + counts.astype("uint64"))
+
+
+def test_state_of_small_words_is_loaded_and_goes_on(tmp_path):
+    program = drawn("portable", lambda rng: rng.uniform(size=3), path=tmp_path / "draws.onnx")
+    loaded = load(tmp_path / "draws.onnx")
+    first, second = program(), program()
+    np.testing.assert_array_equal([loaded(), loaded()], [first, second])
+
+
+def test_draws_of_float32_have_no_integers_of_64_bits_but_sizes():
+    program = drawn("portable", lambda rng: rng.normal(size=3), precision="float32", verify=False)
+    dtypes = {v.dtype for node in program.model.graph for v in node.outputs}
+    assert ir.DataType.UINT64 not in dtypes

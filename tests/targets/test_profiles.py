@@ -11,7 +11,7 @@ from tests.targets.conftest import repaired
 def test_an_unknown_target_is_refused_with_the_known_names():
     with pytest.raises(
         ValueError,
-        match=r"'abacus'.*'onnxruntime', 'web', 'webgpu', 'node', 'portable', 'openvino'",
+        match=r"'abacus'.*'onnxruntime', 'web', 'webgpu', 'node', 'portable', 'openvino', 'tract'",
     ):
         get_profile("abacus")
 

@@ -45,7 +45,7 @@ class Generators(Encoding):
         return [state_of(value)]
 
     def decode(self, type_: RandomType, arrays: Sequence[np.ndarray]) -> np.random.Generator:
-        """Return a generator with the state."""
+        """Return a generator with the state, which may be of numbers of 16 bits."""
         return generator_of(arrays[0])
 
     def succeed(

@@ -44,6 +44,8 @@ class ModelScope:
         Whether the file is for runtimes of any maker: it has no nodes that fail.
     widens
         Whether sums and functions of float32 may be computed in float64.
+    has_scan
+        Whether loops over sequences may be written by Scan.
     """
 
     def __init__(
@@ -53,11 +55,13 @@ class ModelScope:
         fixes_sizes: bool = False,
         is_portable: bool = False,
         widens: bool = True,
+        has_scan: bool = True,
     ) -> None:
         self.opset_version = opset_version
         self.fixes_sizes = fixes_sizes
         self.is_portable = is_portable
         self.widens = widens
+        self.has_scan = has_scan
         self.names = Names()
         self.dim_names = Names()
         self.function_names = Names()

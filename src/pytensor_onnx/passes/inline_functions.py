@@ -49,6 +49,7 @@ def inline_functions(model: ir.Model, scope: ModelScope) -> int:
         _share_constants(body, model.graph, scope)
         put_in_place(call, body)
     model.functions.clear()
+    scope.functions.clear()
     for domain in DOMAINS:
         model.graph.opset_imports.pop(domain, None)
     return len(calls)

@@ -25,6 +25,12 @@ class Profile:
     is_portable: bool = False
     """Files are for runtimes of any maker: see `docs/reference/targets.md`."""
 
+    splits_words: bool = False
+    """States of generators are numbers of 16 bits, for runtimes that lack integers of 64 bits."""
+
+    why_no_draws: str = ""
+    """Reason why files do not draw random numbers; empty if they do."""
+
     avoided: frozenset[str] = frozenset()
     """Operators that are replaced although the kernel table has them."""
 
@@ -39,6 +45,12 @@ class Profile:
 
     latest_opset: int = 23
     """Opset whose operators the runtime is fastest with."""
+
+    @property
+    def has_scan(self) -> bool:
+        """Whether the runtime has a right Scan."""
+        table = load_kernels(self.kernels)
+        return table.supports("Scan", ir.DataType.FLOAT, table.max_opset)
 
     def supports(
         self,

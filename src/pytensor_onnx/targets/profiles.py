@@ -8,6 +8,7 @@ _PORTABLE = Profile(
     kernels="kernels_onnxruntime.json",
     refuses_defaults=True,
     is_portable=True,
+    splits_words=True,
     # Few runtimes know the size of its result.
     avoided=frozenset({"Compress"}),
 )
@@ -18,7 +19,19 @@ _OPENVINO = Profile(
     kernels="kernels_openvino.json",
     refuses_defaults=True,
     is_portable=True,
+    splits_words=True,
     precision="float32",
+    latest_opset=21,
+    avoided=frozenset({"Compress"}),
+)
+
+# It runs loops over sequences only.
+_TRACT = Profile(
+    "tract",
+    kernels="kernels_tract.json",
+    why_no_draws="tract takes minutes to load them",
+    refuses_defaults=True,
+    is_portable=True,
     latest_opset=21,
     avoided=frozenset({"Compress"}),
 )
@@ -40,7 +53,8 @@ _WEBGPU = Profile(
 _NODE = Profile("node", kernels="kernels_onnxruntime.json", refuses_defaults=True)
 
 _PROFILES = {
-    profile.name: profile for profile in (_ONNXRUNTIME, _WEB, _WEBGPU, _NODE, _PORTABLE, _OPENVINO)
+    profile.name: profile
+    for profile in (_ONNXRUNTIME, _WEB, _WEBGPU, _NODE, _PORTABLE, _OPENVINO, _TRACT)
 }
 
 _ALIASES = {"standard": "portable"}
@@ -55,7 +69,7 @@ def get_profile(name: str) -> Profile:
         ``"onnxruntime"`` (CPU), ``"web"`` (ONNX Runtime in WebAssembly), ``"webgpu"`` (in
         WebAssembly and on WebGPU), ``"node"`` (onnxruntime-node, the CPU in Node.js)
         ``"portable"`` (runtimes of other makers), which is called ``"standard"`` as well,
-        or ``"openvino"``.
+        ``"openvino"`` or ``"tract"``.
 
     Raises
     ------

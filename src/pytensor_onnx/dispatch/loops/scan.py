@@ -221,6 +221,8 @@ class _Lowering:
 
     def _has_fixed_form(self) -> bool:
         """Return whether an ONNX Scan suffices, which runs to the end of its sequences."""
+        if not self.build.scope.has_scan:
+            return False
         op, outputs = self.op, self.op.fgraph.outputs
         states = list(op.outer_untraced_sit_sot(self.node.inputs))
         if not self.reads and self.build.scope.is_portable:

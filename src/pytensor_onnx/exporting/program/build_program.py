@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from pytensor.graph.fg import FunctionGraph
 
 from pytensor_onnx.dynamic_axes import named_axes
+from pytensor_onnx.errors import UnsupportedOpError
 from pytensor_onnx.exporting.program.converting import convert_graph
 from pytensor_onnx.exporting.program.garbage_collection import fewer_collections
 from pytensor_onnx.exporting.program.program import ONNXProgram
@@ -35,6 +37,14 @@ def export_source(source: Source, options: ExportOptions) -> ONNXProgram:
     request = _request_for(source, options)
     source.dynamic = [request.axes.get(name, ()) for name in request.interface.inputs]
     graph = _graph_of(source, request, options.static_state, profile.is_portable)
+    if profile.why_no_draws and request.interface.has_generator_states:
+        raise UnsupportedOpError(
+            f"the target {options.target!r} has no random draws, since {profile.why_no_draws}: "
+            'export with rng="inputs", which makes the noise of draws inputs'
+        )
+    if profile.splits_words and request.interface.has_generator_states:
+        graph, state = request.interface.in_small_words(graph, request.state)
+        request = replace(request, state=tuple(state))
     conversion = convert_graph(graph, request)
     program = ONNXProgram(conversion, options.providers, options.session_options)
     if options.verify:

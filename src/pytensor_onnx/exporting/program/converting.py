@@ -43,6 +43,7 @@ def convert_graph(written: FunctionGraph, request: Request) -> Conversion:
         fixes_sizes=True,
         is_portable=profile.is_portable,
         widens=not (profile.is_portable and narrows_to_float32),
+        has_scan=profile.has_scan,
         dim_names=True,
         constant_names={name: weight.data for name, weight in weights_of(reference).items()},
         name=request.name,
@@ -59,6 +60,7 @@ def convert_graph(written: FunctionGraph, request: Request) -> Conversion:
         options.target,
         assume_finite=options.assume_finite,
         inline=options.inline_functions,
+        splits_words=profile.splits_words and interface.has_generator_states,
         opset_version=file.opset_version,
     )
     return Conversion(

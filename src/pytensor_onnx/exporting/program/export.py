@@ -90,7 +90,7 @@ def export_onnx(
     target
         Runtime to export for: ``"onnxruntime"``, ``"web"``, ``"webgpu"``, ``"node"``, or
         ``"portable"`` for runtimes of other makers: functions written out, no defaults, no checks.
-        ``"openvino"`` also refuses operators that it computes wrongly.
+        ``"openvino"`` and ``"tract"`` also refuse operators without a right kernel there.
     verify
         Whether to check the model, load it and compare it with PyTensor.
     assume_finite

@@ -10,13 +10,17 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 from pytensor.graph.fg import FunctionGraph
+from pytensor.tensor.random.type import RandomType
 
 from pytensor_onnx.conversion import names_of
 from pytensor_onnx.encodings import Boundary
+from pytensor_onnx.encodings.registry import tensor_types
+from pytensor_onnx.encodings.small_states import in_small_words
 from pytensor_onnx.exporting.requests.output_names import check_names
 from pytensor_onnx.exporting.requests.signature import Signature
 from pytensor_onnx.exporting.requests.source import Source
 from pytensor_onnx.exporting.requests.state_files import State, values_as_text
+from pytensor_onnx.rewriting.engine.keep_origins import KeepOrigins
 from pytensor_onnx.running.linker import ONNX
 
 
@@ -85,6 +89,25 @@ class Interface:
         }
         ONNX.optimizer.rewrite(fgraph)
         return fgraph
+
+    @property
+    def has_generator_states(self) -> bool:
+        """Whether a state is that of a random generator."""
+        return any(isinstance(type_, RandomType) for type_ in self.state.types)
+
+    def in_small_words(
+        self, fgraph: FunctionGraph, state: Sequence[np.ndarray]
+    ) -> tuple[FunctionGraph, list[np.ndarray]]:
+        """Return a graph and values whose states of generators are numbers of 16 bits."""
+        kinds = [type_ for type_ in self.state.types for _ in tensor_types(type_)]
+        places = [
+            (i, self.given.width + i, self.returned.width + i)
+            for i, kind in enumerate(kinds)
+            if isinstance(kind, RandomType)
+        ]
+        changed, values = in_small_words(fgraph, state, places)
+        changed.attach_feature(KeepOrigins())
+        return changed, values
 
     def states_of(self, model: ir.Model, values: Sequence[np.ndarray]) -> tuple[State, ...]:
         """Return the states of the model: names, and values before the first call."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 ORT = ("onnxruntime", "web", "webgpu", "node")
 """Targets that run ONNX Runtime's kernels and its optimizer."""
 
-EVERY = (*ORT, "portable", "openvino")
+EVERY = (*ORT, "portable", "openvino", "tract")
 
 DOUBLE = frozenset({ir.DataType.DOUBLE})
 SINGLE_AND_DOUBLE = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})

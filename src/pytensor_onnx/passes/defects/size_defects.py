@@ -13,7 +13,7 @@ SIZE_DEFECTS = (
     Defect(
         name="strided slices of reshaped arrays",
         operators=("Slice",),
-        targets=("portable",),
+        targets=("portable", "tract"),
         reason="tract refuses a Slice with steps of a Reshape, such as a diagonal.",
         tests=("tests/targets/test_portable.py::test_tract_refuses_strided_slices_of_a_reshape",),
         treatment=Decomposition(
@@ -92,6 +92,18 @@ SIZE_DEFECTS = (
             condition=empty.expands_to_nothing,
         ),
         switched_off="ExpandElimination",
+    ),
+    Defect(
+        name="products of two vectors",
+        targets=("tract",),
+        operators=("MatMul",),
+        reason="They are refused.",
+        tests=("tests/runtimes/test_runtimes.py::test_tract_refuses_products_of_two_vectors",),
+        treatment=Decomposition(
+            form=exact.product_of_vectors,
+            change="{op} of two vectors in {dtype} as a sum of products",
+            condition=exact.multiplies_vectors,
+        ),
     ),
     Defect(
         name="empty products of unsigned integers",

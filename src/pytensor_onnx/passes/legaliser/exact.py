@@ -243,6 +243,16 @@ def batched_product(build: Builder, node: ir.Node) -> ir.Value:
     return build.Where(build.Equal(build.Shape(x, start=-1), 0), zeros, product)
 
 
+def multiplies_vectors(node: ir.Node) -> bool:
+    """Return whether both factors are vectors."""
+    return all(len(dims_of(x) or ()) == 1 for x in node.inputs)
+
+
+def product_of_vectors(build: Builder, node: ir.Node) -> ir.Value:
+    """Sum the products of elements."""
+    return build.ReduceSum(build.Mul(*node.inputs), keepdims=0)
+
+
 def nan_log_softmax(build: Builder, node: ir.Node) -> ir.Value:
     """Subtract the logarithm of the sum of exponentials, which is NaN if an element is.
 

@@ -20,6 +20,7 @@ from pytensor_onnx.graph.scope import LocalFunction, ModelScope
 from pytensor_onnx.graph.traversal import all_nodes
 from pytensor_onnx.passes.legaliser.choice import Chooser, Decompositions
 from pytensor_onnx.passes.legaliser.missing_kernels import main_dtype
+from pytensor_onnx.passes.legaliser.small_words import split_words
 from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.node_walk import GraphLike, NodeWalk, Results
 from pytensor_onnx.passes.stored_constants import store_constants
@@ -43,6 +44,7 @@ def legalise(
     *,
     decompositions: Decompositions,
     assume_finite: bool = False,
+    splits_words: bool = False,
 ) -> list[Change]:
     """Change a model in place so that the target runs it, with the same results.
 
@@ -58,6 +60,8 @@ def legalise(
         Functions of a builder and the operands, by the operator that they decompose.
     assume_finite
         Whether to leave out the guards against runtimes that drop NaN.
+    splits_words
+        Whether words of random generators are computed in parts; see `split_words`.
 
     Returns
     -------
@@ -69,6 +73,8 @@ def legalise(
     UnsupportedOpError
         If the target can run a node in no form; all such nodes are listed.
     """
+    if splits_words:
+        split_words(model.graph, scope)
     chooser = Chooser(profile, scope.opset_version, decompositions, assume_finite)
     legaliser = _Legaliser(chooser, scope)
     legaliser.visit(model.graph)

@@ -4,9 +4,12 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from pytensor_onnx.errors import UnsupportedOpError
 from pytensor_onnx.graph.signatures import signature, type_of_text
 from pytensor_onnx.graph.traversal import nodes_of_model
 from pytensor_onnx.targets import Profile, main_type
+
+_CONTAINERS = ("If", "Loop", "Scan")
 
 
 def missing_kernels(model: ir.Model, profile: Profile) -> list[str]:
@@ -35,6 +38,23 @@ def missing_kernels(model: ir.Model, profile: Profile) -> list[str]:
             continue
         missing.append(f"{node.op_type} in {dtype.numpy()}")
     return list(dict.fromkeys(missing))
+
+
+def check_loops(model: ir.Model, profile: Profile) -> None:
+    """Raise if a model has loops or choices that a runtime does not run."""
+    opset = model.graph.opset_imports[""]
+    found = [
+        f"- {node.op_type} (node {node.name!r})"
+        for node in nodes_of_model(model)
+        if not node.domain
+        and node.op_type in _CONTAINERS
+        and not profile.supports(node.op_type, ir.DataType.FLOAT, opset)
+    ]
+    if found:
+        listing = "\n".join(found)
+        raise UnsupportedOpError(
+            f"the target {profile.name!r} cannot run these operators:\n{listing}"
+        )
 
 
 def main_dtype(node: ir.Node, opset_version: int) -> ir.DataType | None:
