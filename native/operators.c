@@ -42,6 +42,7 @@ const Operator OPERATORS[] = {
     {"ArgMax", STEPS, plan_arg_max},
     {"ArgMin", STEPS, plan_arg_min},
     {"CumSum", STEPS, plan_cum_sum},
+    {"TopK", STEPS, plan_top_k},
     {"Softmax", STEPS, plan_softmax},
     {"LogSoftmax", STEPS, plan_log_softmax},
     {"MatMul", STEPS, plan_mat_mul},

@@ -13,6 +13,7 @@ Planner plan_gather, plan_gather_elements, plan_gather_nd, plan_scatter_elements
 Planner plan_reduce_sum, plan_reduce_mean, plan_reduce_max, plan_reduce_min, plan_reduce_prod,
     plan_reduce_sum_square, plan_reduce_l1, plan_reduce_l2, plan_reduce_log_sum, plan_arg_max,
     plan_arg_min, plan_cum_sum;
+Planner plan_top_k;
 Planner plan_softmax, plan_log_softmax;
 Planner plan_mat_mul, plan_gemm;
 Planner plan_function;

@@ -5,6 +5,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
+from pytensor_onnx.kernels import regions
 from tests.kernels.conftest import assert_same_bits, model_of, values
 
 KINDS = {"float64": TensorProto.DOUBLE, "float32": TensorProto.FLOAT, "int64": TensorProto.INT64}
@@ -142,6 +143,21 @@ def test_extremes(name, axes, dtype, run_both):
         model = model_of([node], feed, {"out": KINDS[dtype]}, constants)
         [expected], [found] = run_both(model, feed)
         assert_same_bits(found, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32"])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_largest_and_smallest_elements(axis, dtype, run_both, monkeypatch):
+    monkeypatch.setattr(regions, "FASTER_OUTSIDE", frozenset())
+    feed = {"a": np.random.default_rng(1).integers(-4, 4, (9, 7, 8)).astype(dtype)}
+    outputs = {"values": KINDS[dtype], "places": KINDS["int64"]}
+    for largest in (0, 1):
+        for count in (0, 1, 5, 7):
+            options = {"axis": axis, "largest": largest}
+            node = helper.make_node("TopK", ["a", "k"], list(outputs), **options)
+            model = model_of([node], feed, outputs, {"k": ints(count)})
+            for found, expected in zip(*run_both(model, feed), strict=True):
+                assert_same_bits(found, expected)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32", "uint8"])

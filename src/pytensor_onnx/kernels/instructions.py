@@ -39,6 +39,8 @@ FUNCTIONS = {
 """Model-local functions of one operand that are one instruction."""
 
 LAST = 2**63 - 1
+PLACES = "/places"
+"""End of the name of places that no node of the model uses."""
 
 
 class NotCoveredError(Exception):
@@ -424,6 +426,16 @@ def _cum_sum(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instr
     known = {*FLOATS, TensorProto.INT64, TensorProto.INT32}
     _require(scope.dtype(node.input[0]) in known, "CumSum has no kernel for this type")
     return [Instruction("CumSum", node.input, node.output, settings, sizes=[1])]
+
+
+@lowers("TopK")
+def _top_k(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    known = {*FLOATS, TensorProto.INT64, TensorProto.INT32}
+    _require(scope.dtype(node.input[0]) in known, "TopK has no kernel for this type")
+    settings = [attributes.get("axis", -1), attributes.get("largest", 1)]
+    values, places = [*node.output, ""][:2]
+    outputs = [values or f"{places}/values", places or f"{values}{PLACES}"]
+    return [Instruction("TopK", node.input, outputs, settings, sizes=[1])]
 
 
 @lowers("Softmax", "LogSoftmax")

@@ -53,8 +53,8 @@ BROADCASTING = {"Add", "Sub", "Mul", "Div", "Where", "Less", "Greater", "Max", "
 """Operators that it holds for."""
 
 
-LAYERS = {"Elu", "LeakyRelu", "Gelu", "LayerNormalization"}
-"""Operators that are several instructions, and one pass of the runtime outside of loops."""
+FASTER_OUTSIDE = {"Elu", "LeakyRelu", "Gelu", "LayerNormalization", "TopK"}
+"""Operators that stay with the runtime outside of loops."""
 
 
 def is_slow_in_float32(node: onnx.NodeProto, scope: Scope) -> bool:

@@ -14,7 +14,7 @@ from pytensor_onnx import native
 from pytensor_onnx.graph.domains import STANDARD_DOMAIN
 from pytensor_onnx.kernels.graph_scope import Scope, bodies, captured
 from pytensor_onnx.kernels.instructions import FUNCTIONS, partial_results
-from pytensor_onnx.kernels.limits import LAYERS, has_many_axes, is_large, is_slow_in_float32
+from pytensor_onnx.kernels.limits import FASTER_OUTSIDE, has_many_axes, is_large, is_slow_in_float32
 from pytensor_onnx.kernels.tape import PARTIAL, Knowledge, Tape
 
 DOMAIN = native.REGION_DOMAIN
@@ -228,9 +228,10 @@ class _Pass:
         """Return why a node is in no region, an empty text if it may be in one."""
         if node.op_type == "Constant":
             return "a constant"
+        if not self.every_size and _is_faster_outside(node):
+            return "faster in the runtime"
         made = self.knowledge.instructions(node, scope)
-        is_slow = node.op_type in LAYERS or is_slow_in_float32(node, scope)
-        is_slow &= not self.every_size
+        is_slow = not self.every_size and is_slow_in_float32(node, scope)
         is_large = not isinstance(made, str) and (is_slow or self._is_large(node, scope))
         if not isinstance(made, str):
             partial = PARTIAL if partial_results(node, scope) else ""
@@ -276,6 +277,13 @@ class _Pass:
 
 def _copied(node: NodeProto) -> NodeProto:
     return NodeProto.FromString(node.SerializeToString())
+
+
+def _is_faster_outside(node: NodeProto) -> bool:
+    """Return whether the runtime is faster for a node, or for one in its branches."""
+    branches = bodies(node) if node.op_type == "If" else ()
+    inner = (_is_faster_outside(x) for branch in branches for x in branch.node)
+    return node.op_type in FASTER_OUTSIDE or any(inner)
 
 
 def _stayed(nodes: Iterable[NodeProto], reason_of: Mapping[int, str]) -> Iterator[Stayed]:

@@ -10,6 +10,7 @@ import onnx
 from pytensor_onnx.kernels.graph_scope import Scope, bodies, captured
 from pytensor_onnx.kernels.instructions import (
     DTYPES,
+    PLACES,
     Instruction,
     NotCoveredError,
     Operand,
@@ -256,7 +257,7 @@ class Tape:
             inputs += captured
         outputs = []
         for name in instruction.outputs:
-            made = self._new(scope.dtype(name) or self._dtype_between(instruction, inputs[0]))
+            made = self._new(scope.dtype(name) or self._dtype_between(instruction, name, inputs[0]))
             if name:
                 self._ids[id(scope), name] = made
             outputs.append(made)
@@ -267,9 +268,9 @@ class Tape:
         block.instructions += [*inputs, *outputs, *attributes]
         block.count += 1
 
-    def _dtype_between(self, instruction: Instruction, first: int) -> int:
+    def _dtype_between(self, instruction: Instruction, name: str, first: int) -> int:
         """Return the dtype of a result that is no value of the model."""
-        is_size = instruction.operator in ("Shape", "Bounds")
+        is_size = instruction.operator in ("Shape", "Bounds") or name.endswith(PLACES)
         return onnx.TensorProto.INT64 if is_size else self._dtypes[first]
 
     def _body(self, graph: onnx.GraphProto, outer: Scope) -> _Block:
