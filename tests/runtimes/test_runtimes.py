@@ -78,6 +78,11 @@ def test_draws_need_no_integers_of_64_bits(name):
     np.testing.assert_array_equal(program(), default())
 
 
+def test_loops_over_sequences_have_the_form_that_a_runtime_has_right():
+    operators = [op_types(MODELS["recurrence"]().export(t)) for t in ("openvino", "tract")]
+    assert [{"Loop", "Scan"} & set(found) for found in operators] == [{"Loop"}, {"Scan"}]
+
+
 @pytest.mark.parametrize("name", ["loop until a condition", "svd"])
 def test_loops_without_a_sequence_are_refused_for_tract(name):
     with pytest.raises(UnsupportedOpError, match="Loop"):

@@ -10,13 +10,15 @@ FILE: Any = click.Path(exists=True, dir_okay=False, readable=True, path_type=Pat
 NEW_PATH: Any = click.Path(path_type=Path)
 """A file or folder to write."""
 
+TARGETS = ("onnxruntime", "web", "webgpu", "node", "portable", "openvino", "tract")
+
 with_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 with_target = click.option(
     "--target",
     default="onnxruntime",
     show_default=True,
-    shell_complete=lambda *_: ["onnxruntime", "web", "webgpu", "node", "portable", "openvino"],
-    help="Runtime: onnxruntime, web, webgpu, node, portable or openvino.",
+    shell_complete=lambda *_: list(TARGETS),
+    help=f"Runtime: {', '.join(TARGETS[:-1])} or {TARGETS[-1]}.",
 )
 with_precision = click.option(
     "--precision",
