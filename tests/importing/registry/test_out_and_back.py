@@ -113,3 +113,13 @@ def test_an_operator_with_indices_has_a_gradient():
     chosen = np.array([[0, 1], [2, 0], [0, 1], [1, 1]])
     found = gradient.eval({values: np.zeros((3, 2), "float32"), places: chosen}, mode=PYTHON)
     np.testing.assert_array_equal(found, [[0, 2], [0, 1], [1, 0]])
+
+
+def test_products_over_axes_of_unknown_size_keep_one_guard():
+    left, right = pt.tensor3("left", dtype="float32"), pt.tensor3("right", dtype="float32")
+    program = export_onnx([left, right], (pt.exp(left) @ right).copy("y"))
+    graph = from_onnx(program)
+    again = export_onnx(graph.inputs, graph.outputs)
+    assert len(again.model.graph) == len(program.model.graph)
+    empty = np.ones((2, 3, 0), "float32"), np.ones((2, 0, 1), "float32")
+    np.testing.assert_array_equal(evaluated(graph, *empty)[0], np.zeros((2, 3, 1)))

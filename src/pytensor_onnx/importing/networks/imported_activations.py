@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytensor.tensor as pt
-from pytensor.scalar.basic import Cast, IsNan
-from pytensor.tensor.special import Softmax
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx import nn
-from pytensor_onnx.importing.registry.known_values import known, like
+from pytensor_onnx.importing.registry.known_values import like
 from pytensor_onnx.importing.registry.operator_imports import MICROSOFT, onnx_import
 from pytensor_onnx.ops.networks.activation_ops import PRelu
 
@@ -144,40 +141,6 @@ def softmax_of_rows(x: TensorVariable, *, axis: int = 1) -> TensorVariable:
 def log_softmax_of_rows(x: TensorVariable, *, axis: int = 1) -> TensorVariable:
     """Return the logarithm of `softmax_of_rows`."""
     return _over_rest(nn.log_softmax, x, axis % max(x.type.ndim, 1))
-
-
-@onnx_import("Where")
-def where(condition: TensorVariable, x: TensorVariable, y: TensorVariable) -> TensorVariable:
-    """Choose elements of two operands.
-
-    Rows of a softmax without finite scores are NaN, and attention replaces them by zeros. Their
-    scores become zeros too, so that their gradients are zeros and not NaN.
-    """
-    shares = y.owner.inputs[0] if isinstance(_scalar_op(y), Cast) else y
-    op = getattr(shares.owner, "op", None)
-    if not isinstance(op, Softmax) or known(x) is None:
-        return pt.switch(condition, x, y)
-    (scores,) = shares.owner.inputs
-    if isinstance(_scalar_op(condition), IsNan) and condition.owner.inputs[0] in (y, shares):
-        top = pt.max(scores, axis=op.axis, keepdims=True)
-        condition = pt.isnan(top) | pt.isinf(top)
-    elif not _is_one_for_rows(condition, scores, op.axis):
-        return pt.switch(condition, x, y)
-    shares = op(pt.switch(condition, pt.zeros_like(scores), scores))
-    return pt.switch(condition, x, shares.astype(y.type.dtype))
-
-
-def _scalar_op(variable: TensorVariable) -> Any:
-    return getattr(getattr(variable.owner, "op", None), "scalar_op", None)
-
-
-def _is_one_for_rows(condition: TensorVariable, y: TensorVariable, axis: Any) -> bool:
-    """Return whether a condition broadcasts along axes, and has no axis that others lack."""
-    if condition.type.ndim > y.type.ndim:
-        return False
-    sizes = [1] * (y.type.ndim - condition.type.ndim) + list(condition.type.shape)
-    is_alike = all(size in (1, n) for size, n in zip(sizes, y.type.shape, strict=True))
-    return is_alike and all(sizes[a] == 1 for a in np.atleast_1d(axis))
 
 
 def _over_rest(function: Callable[..., Any], x: TensorVariable, axis: int) -> TensorVariable:
