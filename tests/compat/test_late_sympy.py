@@ -34,7 +34,7 @@ def run(code):
         "importlib.reload(sympy)\n"
         + ADDS
         + "core = importlib.reload(sys.modules['onnx_ir._core'])\n"
-        "importlib.reload(sys.modules['onnx_ir._symbolic_shapes'])\n"
+        "import onnx_ir._symbolic_shapes as expressions\nimportlib.reload(expressions)\n"
         "assert (core.SymbolicDim('n') + 1).value == 'n + 1'",
         # Errors are as before where a size is of another type.
         LATE

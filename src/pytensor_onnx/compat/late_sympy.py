@@ -5,12 +5,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from importlib.util import LazyLoader
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
-_IMPORTS_SYMPY = "onnx_ir._core"
-_USES_SYMPY_AT_ONCE = "onnx_ir._symbolic_shapes"
+_USER = "onnx_ir._core"
+"""The module of onnx_ir that imports SymPy, and a module of its own that uses SymPy at once."""
+_EXPRESSIONS = "_symbolic_shapes"
 
 
 class _Late(ModuleType):
@@ -24,16 +24,22 @@ def _import(
     name: str,
     globals: Mapping[str, object] | None = None,
     locals: Mapping[str, object] | None = None,
-    fromlist: Sequence[str] = (),
+    fromlist: Sequence[str] | None = None,
     level: int = 0,
-) -> ModuleType:
-    if name == "sympy" and not fromlist:
+) -> Any:
+    wanted = fromlist or ()
+    if name == "sympy" and not wanted:
         return _Late(name)
-    return __import__(name, globals, locals, fromlist, level)
+    if _EXPRESSIONS not in wanted:
+        return __import__(name, globals, locals, wanted, level)
+    others = [part for part in wanted if part != _EXPRESSIONS]
+    package = __import__(name, globals, locals, others, level)
+    late = _Late(f"{package.__name__}.{_EXPRESSIONS}")
+    return SimpleNamespace(**{**vars(package), _EXPRESSIONS: late})
 
 
 class _LoaderWithLateSympy(SourceFileLoader):
-    """Runs a module whose ``import sympy`` waits."""
+    """Runs a module whose imports of SymPy wait."""
 
     def exec_module(self, module: ModuleType) -> None:
         # Only this module sees the other import: a lazy `sympy` in `sys.modules` would give users
@@ -43,22 +49,17 @@ class _LoaderWithLateSympy(SourceFileLoader):
 
 
 class _Finder:
-    """Finds the two modules of onnx_ir that import SymPy."""
+    """Finds the module of onnx_ir that imports SymPy."""
 
     @staticmethod
     def find_spec(
         name: str, path: Sequence[str] | None = None, target: object = None
     ) -> ModuleSpec | None:
-        if name not in (_IMPORTS_SYMPY, _USES_SYMPY_AT_ONCE):
-            return None
-        found = PathFinder.find_spec(name, path)
+        found = PathFinder.find_spec(name, path) if name == _USER else None
         # Files of other kinds, such as those of frozen applications, are imported as they are.
         if found is None or not isinstance(found.loader, SourceFileLoader):
             return None
-        if name == _IMPORTS_SYMPY:
-            found.loader = _LoaderWithLateSympy(name, found.loader.path)
-        else:
-            found.loader = LazyLoader(found.loader)
+        found.loader = _LoaderWithLateSympy(name, found.loader.path)
         return found
 
 
