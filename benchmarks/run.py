@@ -29,6 +29,7 @@ from benchmarks import (
     scoring,
     sparse,
     special,
+    tapes,
     yolo11n,
 )
 from benchmarks.comparison import compared, tables_of
@@ -68,6 +69,7 @@ def measures(torch: Path | None) -> dict[str, Callable[[], Table]]:
         "draws": draws.measure,
         "linalg": linalg.measure,
         "samplers": samplers.measure,
+        "tapes": tapes.measure,
         "scoring": scoring.measure,
         "summaries": scoring.measure_summaries,
         "fourier": fourier.measure,

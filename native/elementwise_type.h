@@ -63,6 +63,14 @@
   EVERY_BINARY(X) COMPARISONS(X)                              \
   X(Fmod, T, F(fmod)(x, y))                                   \
   X(Pow, T, y == 2 ? x * x : y == 3 ? x * x * x : F(pow)(x, y))
+#define VECTOR_UNARY(X)                                       \
+  X(Exp, T, exp_of(x))                                        \
+  X(Log, T, log_of(x))                                        \
+  X(Tanh, T, tanh_of(x))                                      \
+  X(SigmoidFunction, T, sigmoid_of(x))                        \
+  X(SoftplusFunction, T, softplus_of(x))                      \
+  X(Log1pFunction, T, log1p_of(x))                            \
+  X(Expm1Function, T, expm1_of(x))
 #define UNARY(X)                                              \
   EVERY_UNARY(X)                                              \
   X(Neg, T, -x)                                               \
@@ -71,8 +79,6 @@
   X(Reciprocal, T, 1 / x)                                     \
   X(Relu, T, x < 0 ? 0 : x)                                   \
   X(Sqrt, T, F(sqrt)(x))                                      \
-  X(Exp, T, exp_of(x))                                        \
-  X(Log, T, log_of(x))                                        \
   X(Sin, T, F(sin)(x))                                        \
   X(Cos, T, F(cos)(x))                                        \
   X(Tan, T, F(tan)(x))                                        \
@@ -81,7 +87,6 @@
   X(Atan, T, F(atan)(x))                                      \
   X(Sinh, T, F(sinh)(x))                                      \
   X(Cosh, T, F(cosh)(x))                                      \
-  X(Tanh, T, tanh_of(x))                                      \
   X(Floor, T, F(floor)(x))                                    \
   X(Ceil, T, F(ceil)(x))                                      \
   X(Round, T, F(nearbyint)(x))                                \
@@ -89,10 +94,6 @@
   X(IsInf, uint8_t, x == (T)INFINITY || x == -(T)INFINITY)    \
   X(IsPositiveInf, uint8_t, x == (T)INFINITY)                 \
   X(IsNegativeInf, uint8_t, x == -(T)INFINITY)                \
-  X(SigmoidFunction, T, sigmoid_of(x))                        \
-  X(SoftplusFunction, T, softplus_of(x))                      \
-  X(Log1pFunction, T, log1p_of(x))                            \
-  X(Expm1Function, T, expm1_of(x))                            \
   X(CastToInt64, int64_t, to_int64(x))                        \
   X(CastToInt32, int32_t, to_int32(x))                        \
   X(CastToUint8, uint8_t, to_int32(x))                        \
@@ -143,6 +144,7 @@ static inline T S(remainder)(T x, T y) {
 
 #ifndef VECTOR_BINARY
 #define VECTOR_BINARY(X)
+#define VECTOR_UNARY(X)
 #endif
 
 /* The module of WebAssembly has the smallest code but for arithmetic of floats. */
@@ -162,8 +164,9 @@ static inline T S(remainder)(T x, T y) {
 
 #define ONE(i) (*(const T *)element->at[i])
 
+#define SMALL_UNARY_KERNEL(name, R, expression) COMPACT UNARY_KERNEL(name, R, expression)
 #define UNARY_KERNEL(name, R, expression)                                              \
-  static TARGET COMPACT void S(name)(const Element *element, int64_t start, int64_t n) {       \
+  static TARGET void S(name)(const Element *element, int64_t start, int64_t n) {       \
     OUT(R);                                                                            \
     const T *in = IN(1);                                                               \
     LOOP {                                                                             \
@@ -244,8 +247,10 @@ static inline T S(remainder)(T x, T y) {
     *(R *)element->at[0] = (R)(expression);                                            \
   }
 #endif
-UNARY(UNARY_KERNEL)
+UNARY(SMALL_UNARY_KERNEL)
 UNARY(ONE_UNARY)
+VECTOR_UNARY(UNARY_KERNEL)
+VECTOR_UNARY(ONE_UNARY)
 BINARY(SMALL_KERNEL)
 BINARY(ONE_BINARY)
 VECTOR_BINARY(BINARY_KERNEL)
@@ -283,7 +288,7 @@ static TARGET void S(Where_one)(const Element *element, int64_t start, int64_t n
 #define BINARY_ENTRY(name, R, expression) \
   [ELEMENTWISE_##name] = {S(name), S(name##_left_number), S(name##_right_number), ONE_OF(name)},
 const ElementKernel KERNELS_OF_TYPE[ELEMENTWISE_COUNT] = {
-    UNARY(UNARY_ENTRY) BINARY(BINARY_ENTRY) VECTOR_BINARY(BINARY_ENTRY)
+    UNARY(UNARY_ENTRY) VECTOR_UNARY(UNARY_ENTRY) BINARY(BINARY_ENTRY) VECTOR_BINARY(BINARY_ENTRY)
     [ELEMENTWISE_Where] = {S(Where), S(Where), S(Where), S(Where_one)},
 };
 
@@ -306,11 +311,13 @@ const ElementKernel KERNELS_OF_TYPE[ELEMENTWISE_COUNT] = {
 #undef DIVIDES_BY_ZERO
 #undef BINARY
 #undef VECTOR_BINARY
+#undef VECTOR_UNARY
 #undef UNARY
 #undef OUT
 #undef ONE
 #undef IN
 #undef UNARY_KERNEL
+#undef SMALL_UNARY_KERNEL
 #undef BINARY_KERNEL
 #undef SMALL_KERNEL
 #undef LOOP
