@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tests.runtimes.portable_models import MODELS
-from tests.runtimes.results import NAMES, Results, run_all
+from tests.runtimes.results import NAMES, OLDER, Results, run_all
 from tests.runtimes.wrong_answers import section, shown
 
 TARGET = Path(__file__).parents[2] / "docs/reference/runtimes.md"
@@ -32,6 +32,7 @@ def main() -> None:
     """Run the models and write the page, or print the results of the models that are named."""
     chosen = sys.argv[1:] or list(MODELS)
     runtimes = [name for name in NAMES if find_spec(name)]
+    runtimes[1:1] = [f"onnxruntime=={version}" for version in OLDER]
     with tempfile.TemporaryDirectory() as folder:
         results = run_all(chosen, runtimes, Path(folder))
         wrong = shown(runtimes, Path(folder))
@@ -53,14 +54,15 @@ def page(results: Results) -> str:
     """Return the page: the table, and the messages below it."""
     answers, versions = results.answers, results.versions
     stems = list(next(iter(answers.values())))
-    head = ["model", *(f"{NAMES[name]} {versions[name]}" for name in answers)]
+    names = {name: NAMES[name.partition("==")[0]] for name in answers}
+    head = ["model", *(f"{names[name]} {versions[name]}" for name in answers)]
     lines = [_row(head), _row(["---"] * len(head))]
     lines += [_row([s, *(_word(answers[name][s]) for name in answers)]) for s in stems]
     right = [f"{count} of {len(stems)}" for count in counts(results).values()]
     lines += [_row(["**right**", *right]), "", "## Messages", ""]
     for name, row in answers.items():
         failed = {stem: answer for stem, answer in row.items() if answer}
-        lines += [f"- {NAMES[name]}, {stem}: {_plain(answer)}" for stem, answer in failed.items()]
+        lines += [f"- {names[name]}, {stem}: {_plain(answer)}" for stem, answer in failed.items()]
     return INTRODUCTION + "\n" + "\n".join(lines) + "\n"
 
 

@@ -25,6 +25,8 @@ NAMES = {
     "cv2": "OpenCV",
     "tinygrad": "tinygrad",
 }
+OLDER = {"1.18.1": "<2", "1.20.1": "<2.3"}
+"""Versions of ONNX Runtime that the page shows besides the installed one, with their NumPy."""
 TIMEOUT = 60
 """Seconds after which a runtime counts as hanging on a model."""
 
@@ -69,11 +71,16 @@ def _export(name: str, folder: Path) -> str:
 
 
 def run_files(runtime: str, models: Sequence[str], folder: Path) -> tuple[str, dict[str, str]]:
-    """Run files in a runtime; a worker that dies or hangs fails the file that it was at."""
+    """Run files in a runtime; a worker that dies or hangs fails the file that it was at.
+
+    The name of the runtime may end with a version of `OLDER`, which uv installs for the run.
+    """
+    module, _, older = runtime.partition("==")
+    python = _older_python(module, older) if older else [sys.executable]
     version, answers = "", {}
     while len(answers) < len(models):
         left = [name for name in models if name not in answers]
-        call = [sys.executable, "-m", "tests.runtimes.runtime_calls", runtime, str(folder), *left]
+        call = [*python, "-m", "tests.runtimes.runtime_calls", module, str(folder), *left]
         with subprocess.Popen(
             call, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         ) as worker:
@@ -84,6 +91,12 @@ def run_files(runtime: str, models: Sequence[str], folder: Path) -> tuple[str, d
             how = f"takes above {TIMEOUT} s" if ended == -9 else f"the process ended with {ended}"
             answers[left[len(lines)]] = f"refused: {how}"
     return version, {name: answers[name] for name in models}
+
+
+def _older_python(module: str, version: str) -> list[str]:
+    packages = (f"{module}=={version}", f"numpy{OLDER[version]}")
+    options = [text for package in packages for text in ("--with", package)]
+    return ["uv", "run", "--no-project", "--python", "3.12", *options, "python"]
 
 
 def _lines(worker: subprocess.Popen[str]) -> Iterator[str]:
