@@ -58,8 +58,7 @@ def build(folder: str | Path, demos: Sequence[str] = DEMOS) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as temporary:
         site = Path(temporary) / "site"
-        write_runtime(site / "runtime")
-        (site / "pictures").mkdir()
+        (site / "pictures").mkdir(parents=True)
         entries = []
         for name in demos:
             print(f"making {name}", flush=True)
@@ -67,6 +66,8 @@ def build(folder: str | Path, demos: Sequence[str] = DEMOS) -> Path:
             (picture,) = PICTURES.glob(f"{name}.*")
             shutil.copyfile(picture, site / "pictures" / picture.name)
             page = json.loads((site / name / "page.json").read_text())
+            if page["runtime"]["engine"] == "onnxruntime" and not (site / "runtime").exists():
+                write_runtime(site / "runtime")
             title, text = escape(page["title"]), escape(page["text"])
             entry = ENTRY.format(name=name, title=title, text=text, picture=picture.name)
             entries.append(entry)

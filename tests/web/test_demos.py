@@ -170,7 +170,7 @@ def index(browser, tmp_path_factory):
         assert not said
 
 
-def test_the_index_links_demos_that_share_a_runtime(index):
+def test_the_index_links_demos(index):
     assert index.locator("img").evaluate("image => image.naturalWidth") > 0
     keep_screenshot(index, "index")
     index.get_by_role("link", name="Training in the browser", exact=True).click()
