@@ -1,7 +1,7 @@
 /* Make chains of the elementwise operations of a group, and run them. */
 #include "chains.h"
 
-enum { MOST_LINKS = 96, MOST_LINKS_OF_ONE = 7 };
+enum { MOST_LINKS = 96, MOST_LINKS_OF_ONE = 7, MOST_COMPARED = 100 };
 
 /* The module of WebAssembly, which is compiled for size, has none. */
 #ifdef __wasm__
@@ -68,7 +68,9 @@ static int is_sum(const Element *element) {
   return element->op == SUM || element->op == SUM_OF_SQUARES;
 }
 
-static int is_array(Weaver *weaver, int64_t value) { return slot(weaver->plan, value)->array.size > 1; }
+static int is_array(Weaver *weaver, int64_t value) {
+  return slot(weaver->plan, value)->array.size > 1;
+}
 
 /* Return the type of the chains that an element may be in, 0 if it may be in none. */
 static int chain_dtype(Weaver *weaver, const Element *element) {
@@ -210,7 +212,8 @@ static void link_sum_of_product(Weaver *weaver, const Element *product, const El
   if (weaver->held != left && weaver->held != right) load(weaver, left);
   int64_t factor = weaver->held == left ? right : left;
   /* A view of what is in the registers is read from memory. */
-  if (factor != weaver->held && slot(plan, factor)->root == slot(plan, weaver->held)->root) keep(weaver);
+  int is_view = slot(plan, factor)->root == slot(plan, weaver->held)->root;
+  if (factor != weaver->held && is_view) keep(weaver);
   link_total(weaver, left == right ? ADD_UP_SQUARES : ADD_UP_PRODUCT, sum->value[0]);
   if (left != right) link(weaver, FACTOR, factor);
 }
@@ -222,7 +225,9 @@ static void link_product(Weaver *weaver, const Element *product, const Element *
   uses_operands(weaver, element);
   if (is_needed(weaver, weaver->held)) keep(weaver);
   int is_first = element->value[1] == weaver->held;
-  LinkCode code = element->op == ELEMENTWISE_Add ? PLUS_PRODUCT : is_first ? MINUS_PRODUCT : FROM_PRODUCT;
+  LinkCode code = element->op == ELEMENTWISE_Add ? PLUS_PRODUCT
+                  : is_first                     ? MINUS_PRODUCT
+                                                 : FROM_PRODUCT;
   int is_number = !is_array(weaver, left) || !is_array(weaver, right);
   link(weaver, is_number ? code + (PLUS_PRODUCT_NUMBER - PLUS_PRODUCT) : code,
        is_array(weaver, left) ? left : right);
@@ -292,9 +297,8 @@ static void is_done(Weaver *weaver, int i) {
 }
 
 static void take(Weaver *weaver, int i) {
-  int position = 0;
-  while (weaver->ready[position] != i) position++;
-  weaver->ready_count--;
+  int position = --weaver->ready_count;
+  while (weaver->ready[position] != i) position--;
   memmove(weaver->ready + position, weaver->ready + position + 1,
           (size_t)(weaver->ready_count - position) * sizeof(int));
 }
@@ -344,11 +348,12 @@ static Rank rank_of(Weaver *weaver, int i) {
   return is_sum(element) ? SUM_OF_HELD : ON_HELD;
 }
 
-/* Return the next element of the chain, -1 without any, and its rank. */
+/* Return the next element of the chain, among those that were ready last, and its rank; -1 without
+ * any. */
 static int choose(Weaver *weaver, Rank *best) {
-  int found = -1;
+  int found = -1, count = weaver->ready_count;
   *best = NOT_POSSIBLE;
-  for (int k = 0; k < weaver->ready_count; k++) {
+  for (int k = count - 1; k >= 0 && k >= count - MOST_COMPARED; k--) {
     Rank rank = rank_of(weaver, weaver->ready[k]);
     if (rank > *best) found = weaver->ready[k], *best = rank;
   }
@@ -400,7 +405,8 @@ static void add_others(Weaver *weaver) {
 
 Element *make_chains(Plan *plan, const Group *group, int *count) {
   *count = group->count;
-  if (group->size * (int64_t)sizeof(double) < UNIT_BYTES || (*count == 1 && !is_sum(group->elements))) {
+  int is_short = group->size * (int64_t)sizeof(double) < UNIT_BYTES;
+  if (is_short || (*count == 1 && !is_sum(group->elements))) {
     Element *made = memory(plan, (size_t)*count * sizeof *made);
     return memcpy(made, group->elements, (size_t)*count * sizeof *made);
   }

@@ -10,11 +10,13 @@ import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FLAGS = ["-std=c11", "-O1", "-g", "-fPIC", "-shared", "-fvisibility=hidden", "-ffp-contract=off"]
-FLAGS += ["-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+FLAGS = ["-std=c11", "-O1", "-g", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off"]
+FLAGS += ["-fno-omit-frame-pointer", *SANITIZERS]
 RUN_TIME = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
 """Python and the runtime keep memory until their end, so leaks are not reported."""
 
@@ -22,9 +24,16 @@ RUN_TIME = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace
 def build(folder: Path) -> Path:
     """Build the library with both sanitizers."""
     library = folder / "kernels.so"
-    sources = sorted((ROOT / "native").glob("*.c"))
     compiler = os.environ.get("CC", "cc").split()
-    subprocess.run([*compiler, *FLAGS, *sources, "-o", library, "-lm"], check=True)
+
+    def object_of(source: Path) -> Path:
+        target = folder / f"{source.stem}.o"
+        subprocess.run([*compiler, *FLAGS, "-c", source, "-o", target], check=True)
+        return target
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        objects = list(pool.map(object_of, sorted((ROOT / "native").glob("*.c"))))
+    subprocess.run([*compiler, "-shared", *SANITIZERS, *objects, "-o", library, "-lm"], check=True)
     return library
 
 
