@@ -10,6 +10,12 @@
 
 enum { LARGEST_EXPONENT = 1000 };
 
+#ifdef __wasm__
+#define ONCE static __attribute__((noinline, unused)) /* the module is small before it is fast */
+#else
+#define ONCE static inline
+#endif
+
 static inline int is_finite(int64_t count, const double *x) {
   for (int64_t i = 0; i < count; i++) {
     if (!isfinite(x[i])) return 0;
@@ -40,7 +46,7 @@ static inline double length_of(double x, double y) {
 
 /* Replace a vector by the reflector that maps it to a multiple of the first axis, whose first
  * element is one; return its factor, and the multiple. */
-static inline double reflector(int64_t count, double *v, double *multiple) {
+ONCE double reflector(int64_t count, double *v, double *multiple) {
   double largest = 0, sum = 0;
   for (int64_t i = 1; i < count; i++) {
     largest = fmax(largest, fabs(v[i]));
@@ -125,24 +131,24 @@ static inline int is_wide(int64_t n) { return n >= FEW && has_wide_vectors(); }
 static inline int is_wide(int64_t n) { return (void)n, 0; }
 #endif
 
-static inline double dot(int64_t n, const double *x, const double *y) {
+ONCE double dot(int64_t n, const double *x, const double *y) {
   return is_wide(n) ? dot_wide(n, x, y) : dot_lanes(n, x, y);
 }
 
 /* x += factor y */
-static inline void add_multiple(int64_t n, double factor, const double *y, double *x) {
+ONCE void add_multiple(int64_t n, double factor, const double *y, double *x) {
   if (is_wide(n)) add_wide(n, factor, y, x);
   else add_lanes(n, factor, y, x);
 }
 
 /* Rows x and y become c x + s y and c y - s x. */
-static inline void rotate_rows(int64_t n, double *x, double *y, Rotation by) {
+ONCE void rotate_rows(int64_t n, double *x, double *y, Rotation by) {
   if (is_wide(n)) rotate_wide(n, x, y, by);
   else rotate_lanes(n, x, y, by);
 }
 
 /* Reflect rows of n elements, of these the first columns: a -= factor v (v' a). */
-static inline void reflect_rows(int64_t n, int64_t columns, int64_t count, const double *v,
+ONCE void reflect_rows(int64_t n, int64_t columns, int64_t count, const double *v,
                                 double factor, double *a, double *sums) {
   for (int64_t j = 0; j < columns; j++) sums[j] = 0;
   for (int64_t i = 0; i < count; i++) add_multiple(columns, v[i], a + i * n, sums);
@@ -150,7 +156,7 @@ static inline void reflect_rows(int64_t n, int64_t columns, int64_t count, const
 }
 
 /* Reflect columns of the first rows of a matrix: a -= factor (a v) v'. */
-static inline void reflect_columns(int64_t n, int64_t rows, int64_t count, const double *v,
+ONCE void reflect_columns(int64_t n, int64_t rows, int64_t count, const double *v,
                                    double factor, double *a) {
   for (int64_t i = 0; i < rows; i++, a += n) {
     add_multiple(count, -factor * dot(count, a, v), v, a);
