@@ -6,7 +6,7 @@ from pytensor_onnx.changes import Change
 from pytensor_onnx.conversion import Converted
 from pytensor_onnx.dispatch.registry.function import decompositions
 from pytensor_onnx.graph.dims import dims_of
-from pytensor_onnx.graph.traversal import all_nodes
+from pytensor_onnx.graph.traversal import all_nodes, nodes_of_model
 from pytensor_onnx.passes.find_sizes import find_sizes
 from pytensor_onnx.passes.fold_constants import fold_constants
 from pytensor_onnx.passes.fusions.drop_leading_axes import drop_leading_axes
@@ -56,7 +56,7 @@ def prepare(
     inline
         Whether to write out the model-local functions where they are called.
     splits_words
-        Whether states of generators are numbers of 16 bits, and words are computed by these.
+        Whether words of random generators are computed by numbers of 16 bits.
     opset_version
         Opset to write the model in, if it is lower than that of the conversion.
 
@@ -82,6 +82,8 @@ def prepare(
     if profile.merges_short_images and passes.run(NodeRules(merge_short_images)):
         passes.run(merge_equal)
     passes.run(join_vectors)
+    # Ciphers of random generators have it, and little else.
+    splits_words &= any(node.op_type == "BitwiseXor" for node in nodes_of_model(model))
     if splits_words:
         passes.run(inline_functions)
     settings = {"assume_finite": assume_finite, "splits_words": splits_words}

@@ -17,6 +17,7 @@ from pytensor_onnx import export_onnx, load, nn
 from pytensor_onnx.conversion import ConversionOptions, convert
 from pytensor_onnx.encodings.small_states import joined
 from pytensor_onnx.graph.traversal import all_nodes
+from pytensor_onnx.ops.random.draws import Threefry
 from pytensor_onnx.passes.legaliser.small_words import split_words
 from pytensor_onnx.passes.stored_constants import store_constants
 from pytensor_onnx.random import large_words, small_words
@@ -297,4 +298,16 @@ def test_state_of_small_words_is_loaded_and_goes_on(tmp_path):
 def test_draws_of_float32_have_no_integers_of_64_bits_but_sizes():
     program = drawn("portable", lambda rng: rng.normal(size=3), precision="float32", verify=False)
     dtypes = {v.dtype for node in program.model.graph for v in node.outputs}
+    assert ir.DataType.UINT64 not in dtypes
+
+
+def test_words_of_a_seed_are_small():
+    seed, places = pt.lscalar("seed"), pt.lvector("places")
+    counters = places.astype("uint64")
+    words = Threefry()(seed.astype("uint64"), np.uint64(5), counters, np.uint64(0))
+    outputs = [(word // np.uint64(2**40)).astype("int64") for word in words]
+    programs = [export_onnx([seed, places], outputs, target=t) for t in ("portable", "onnxruntime")]
+    found, wanted = (program(-3, [0, 1, 2**50]) for program in programs)
+    np.testing.assert_array_equal(found, wanted)
+    dtypes = {v.dtype for node in programs[0].model.graph for v in node.outputs}
     assert ir.DataType.UINT64 not in dtypes

@@ -60,7 +60,7 @@ def convert_graph(written: FunctionGraph, request: Request) -> Conversion:
         options.target,
         assume_finite=options.assume_finite,
         inline=options.inline_functions,
-        splits_words=profile.splits_words and interface.has_generator_states,
+        splits_words=profile.splits_words,
         opset_version=file.opset_version,
     )
     return Conversion(

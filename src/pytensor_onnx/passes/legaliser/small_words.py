@@ -25,6 +25,7 @@ _MASK = 2**_BITS - 1
 _COUNT = 4
 _SMALL = ir.DataType.INT32
 _LARGE = ir.DataType.UINT64
+_SIGNED = (ir.DataType.INT64, _SMALL, ir.DataType.BOOL)
 
 _MOVES_ELEMENTS = frozenset(
     {"Concat", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Reshape"}
@@ -35,7 +36,7 @@ _MOVES_ELEMENTS = frozenset(
 def split_words(graph: ir.Graph, scope: ModelScope) -> None:
     """Split the words that are made of numbers of 16 bits, and all that is computed of them.
 
-    A number of 16 bits is a number in int32 of which these bits are kept, before it is cast. Other
+    Words are made of signed integers that are cast, of numbers of 16 bits above all. Other
     users of a word, such as loops, receive it whole.
     """
     splitter = _Splitter(scope)
@@ -68,13 +69,13 @@ class _Splitter:
         return True
 
     def _small_number(self, build: Builder, node: ir.Node) -> Words | None:
-        """Return the words of a cast number of 16 bits."""
+        """Return the words of a cast integer; those of 16 bits have one word."""
         if node.op_type != "Cast" or node.outputs[0].dtype != _LARGE:
             return None
         x = given(node.inputs[0])
         kept = producer_of(x, "BitwiseAnd")
         if x.dtype != _SMALL or kept is None or _known(kept.inputs[1]) != _MASK:
-            return None
+            return _of_integer(build, x) if x.dtype in _SIGNED else None
         zero = build.Sub(x, x)
         return [x, zero, zero, zero]
 
@@ -112,7 +113,7 @@ class _Splitter:
             return [build.constant(part.astype("int32")) for part in parts]
         cast = producer_of(value, "Cast")
         source = None if cast is None else cast.inputs[0]
-        if source is not None and source.dtype in (ir.DataType.INT64, _SMALL, ir.DataType.BOOL):
+        if source is not None and source.dtype in _SIGNED:
             return _of_integer(build, source)
         shifted = (
             build.BitShift(value, np.uint64(_BITS * i), direction="RIGHT") for i in range(_COUNT)
