@@ -111,7 +111,7 @@ def measure() -> Table:
                     f"{processor['ONNX'] / processor['NUMBA']:.2f}",
                 ]
             )
-            table.claim(f"{parametrisation}, mode ONNX against mode NUMBA", ratio, 0.2)
+            table.claim(f"{parametrisation}, mode ONNX against mode NUMBA", ratio, 0.25)
     return table
 
 
