@@ -128,10 +128,14 @@ static void ql_sweep(int64_t n, int64_t begin, int64_t end, double *d, double *e
 /* Replace a diagonal by eigenvalues, e having room for n numbers; false where it does not end. */
 static int ql_iteration(int64_t n, double *d, double *e, double *rows) {
   if (n) e[n - 1] = 0;
+  double smallest = DBL_EPSILON * DBL_EPSILON * fmax(largest_of(n, d), largest_of(n, e));
   for (int64_t begin = 0; begin < n; begin++) {
     for (int sweep = 0;; sweep++) {
       int64_t end = begin;
-      while (end + 1 < n && fabs(e[end]) > DBL_EPSILON * (fabs(d[end]) + fabs(d[end + 1]))) end++;
+      for (; end + 1 < n; end++) {
+        double beside = DBL_EPSILON * (fabs(d[end]) + fabs(d[end + 1]));
+        if (fabs(e[end]) <= fmax(beside, smallest)) break;
+      }
       if (end == begin) break;
       if (sweep == MOST_SWEEPS) return 0;
       ql_sweep(n, begin, end, d, e, rows);
@@ -351,17 +355,16 @@ static int64_t begin_of_bidiagonal(const Bidiagonal *b, int64_t end, double smal
 /* Replace the diagonal by singular values, which may be negative; false where it does not end. */
 static int qr_iteration(const Bidiagonal *b) {
   double largest = fmax(largest_of(b->n, b->d), largest_of(b->n > 0 ? b->n - 1 : 0, b->e));
-  double smallest = DBL_EPSILON * DBL_EPSILON * largest;
-  int sweep = 0;
+  double smallest = DBL_EPSILON / 8 * largest;
+  int64_t sweeps = MOST_SWEEPS * b->n;
   for (int64_t end = b->n - 1; end > 0;) {
     int64_t begin = begin_of_bidiagonal(b, end, smallest);
     if (begin == end) {
       end--;
-      sweep = 0;
     } else if (fabs(b->d[end]) <= smallest) {
       b->d[end] = 0;
       clear_column(b, begin, end);
-    } else if (sweep++ == MOST_SWEEPS) {
+    } else if (sweeps-- == 0) {
       return 0;
     } else {
       golub_kahan_sweep(b, begin, end);

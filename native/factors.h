@@ -37,7 +37,10 @@ static inline double scale_of(double largest) {
   return ldexp(1, exponent < -LARGEST_EXPONENT ? -LARGEST_EXPONENT : exponent);
 }
 
+/* Return the root of the sum of squares of numbers of a scale near one. */
 static inline double length_of(double x, double y) {
+  double sum = x * x + y * y;
+  if (sum >= DBL_MIN / DBL_EPSILON) return sqrt(sum);
   double larger = fmax(fabs(x), fabs(y)), smaller = fmin(fabs(x), fabs(y));
   if (larger == 0) return 0;
   double ratio = smaller / larger;
@@ -55,16 +58,14 @@ ONCE double reflector(int64_t count, double *v, double *multiple) {
   *multiple = v[0];
   v[0] = 1;
   if (largest == 0 && sum == 0) return 0;
-  double first = *multiple;
-  largest = fmax(largest, fabs(first));
+  double scale = scale_of(fmax(largest, fabs(*multiple))), first = *multiple * scale;
   for (int64_t i = 1; i < count; i++) {
-    double x = v[i] / largest;
-    sum += x * x;
+    v[i] *= scale;
+    sum += v[i] * v[i];
   }
-  double x = first / largest;
-  double norm = -copysign(largest * sqrt(x * x + sum), first);
+  double norm = -copysign(sqrt(first * first + sum), first);
   for (int64_t i = 1; i < count; i++) v[i] /= first - norm;
-  *multiple = norm;
+  *multiple = norm / scale;
   return (norm - first) / norm;
 }
 
