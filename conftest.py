@@ -4,8 +4,12 @@ import pytensor
 import pytest
 from _pytest.doctest import DoctestItem
 
-# Files that import the packages of servers, and those of the site.
-collect_ignore = ["src/pytensor_onnx/serving/services", "docs/conf.py"]
+# Files that import the packages of servers, those of the site, and PyTorch.
+collect_ignore = [
+    "src/pytensor_onnx/serving/services",
+    "docs/conf.py",
+    "tests/importing/torch_networks.py",
+]
 
 
 @pytest.fixture(autouse=True)

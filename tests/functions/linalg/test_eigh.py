@@ -5,22 +5,22 @@ import pytensor.tensor as pt
 import pytest
 import scipy.linalg
 
-from pytensor_onnx import compile_onnx, export_onnx
+from pytensor_onnx import export_onnx
 from tests.conftest import compare_onnx_and_py
 from tests.functions.linalg.matrices import LARGE, generator, symmetric, with_eigenvalues
 from tests.functions.linalg.spectra import SPECTRA, assert_errors, residual, skewness, wide
 
 
 @pytest.fixture(scope="module")
-def decompose():
+def decompose(compiled):
     x = pt.matrix("x")
-    return compile_onnx([x], pt.linalg.eigh(x), verify=False)
+    return compiled([x], pt.linalg.eigh(x))
 
 
 @pytest.fixture(scope="module")
-def decompose_batch():
+def decompose_batch(compiled):
     x = pt.tensor3("x")
-    return compile_onnx([x], pt.linalg.eigh(x), verify=False)
+    return compiled([x], pt.linalg.eigh(x))
 
 
 @pytest.mark.parametrize("lower", [True, pytest.param(False, marks=pytest.mark.slow)])

@@ -21,15 +21,15 @@ def normal(*shape: int) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def factorise():
+def factorise(compiled):
     x = pt.matrix("x")
-    return compile_onnx([x], pt.linalg.lu_factor(x), verify=False)
+    return compiled([x], pt.linalg.lu_factor(x))
 
 
 @pytest.fixture(scope="module")
-def factorise_batch():
+def factorise_batch(compiled):
     x = pt.tensor3("x")
-    return compile_onnx([x], pt.linalg.lu_factor(x), verify=False)
+    return compiled([x], pt.linalg.lu_factor(x))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import pytensor.tensor as pt
 import pytest
 import scipy.linalg
 
-from pytensor_onnx import compile_onnx
 from tests.conftest import compare_onnx_and_py, sweep_rest
 from tests.functions.linalg.matrices import generator
 from tests.functions.linalg.nonsymmetric import HARD, NONSYMMETRIC, pairs, turned
@@ -13,15 +12,15 @@ from tests.functions.linalg.spectra import assert_errors, residual, skewness, wi
 
 
 @pytest.fixture(scope="module")
-def decompose():
+def decompose(compiled):
     x = pt.matrix("x")
-    return compile_onnx([x], pt.linalg.schur(x), verify=False)
+    return compiled([x], pt.linalg.schur(x))
 
 
 @pytest.fixture(scope="module")
-def decompose_batch():
+def decompose_batch(compiled):
     x = pt.tensor3("x")
-    return compile_onnx([x], pt.linalg.schur(x), verify=False)
+    return compiled([x], pt.linalg.schur(x))
 
 
 def assert_standard(t):
@@ -127,10 +126,10 @@ def eigenvalues(t):
 
 
 @pytest.fixture(scope="module")
-def decompose_sorted():
+def decompose_sorted(compiled):
     x = pt.matrix("x")
     results = [result for sort in SORTS for result in pt.linalg.schur(x, sort=sort)]
-    return compile_onnx([x], results, verify=False)
+    return compiled([x], results)
 
 
 @pytest.mark.parametrize(

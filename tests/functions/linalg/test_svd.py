@@ -4,22 +4,22 @@ import numpy as np
 import pytensor.tensor as pt
 import pytest
 
-from pytensor_onnx import compile_onnx, export_onnx
+from pytensor_onnx import export_onnx
 from tests.conftest import compare_onnx_and_py
 from tests.functions.linalg.matrices import LARGE, generator
 from tests.functions.linalg.spectra import SPECTRA, assert_errors, residual, skewness, wide
 
 
 @pytest.fixture(scope="module")
-def decompose():
+def decompose(compiled):
     x = pt.matrix("x")
-    return compile_onnx([x], pt.linalg.svd(x), verify=False)
+    return compiled([x], pt.linalg.svd(x))
 
 
 @pytest.fixture(scope="module")
-def decompose_batch():
+def decompose_batch(compiled):
     x = pt.tensor3("x")
-    return compile_onnx([x], pt.linalg.svd(x, full_matrices=False), verify=False)
+    return compiled([x], pt.linalg.svd(x, full_matrices=False))
 
 
 def test_values_alone_are_pytensors():

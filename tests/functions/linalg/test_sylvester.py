@@ -5,16 +5,15 @@ import pytensor.tensor as pt
 import pytest
 import scipy.linalg
 
-from pytensor_onnx import compile_onnx
 from tests.conftest import compare_onnx_and_py, sweep_rest
 from tests.functions.linalg.matrices import assert_as_small, generator, relative
 from tests.functions.linalg.nonsymmetric import HARD, NONSYMMETRIC
 
 
 @pytest.fixture(scope="module")
-def solve():
+def solve(compiled):
     a, b, c = pt.matrices("abc")
-    return compile_onnx([a, b, c], pt.linalg.solve_sylvester(a, b, c), verify=False)
+    return compiled([a, b, c], pt.linalg.solve_sylvester(a, b, c))
 
 
 def error(a, b, c, x):
