@@ -56,6 +56,10 @@ static const char *add_plan(Late *late) {
   if (!made) return "out of memory";
   made->plan = make_plan(late->tape, &late->block, late->in, late->bases, late->out, &problem);
   if (!made->plan) return free(made), problem;
+  for (int i = 0; i < late->block.outputs; i++) {
+    if (same_shape(plan_output(made->plan, i), &late->out[i])) continue;
+    return free_plan(made->plan), free(made), "a state changes its size";
+  }
   made->next = late->kept;
   late->kept = made;
   late->count++;
@@ -64,10 +68,6 @@ static const char *add_plan(Late *late) {
     Kept **last = &late->kept;
     while ((*last)->next) last = &(*last)->next;
     free_kept(late, last);
-  }
-  for (int i = 0; i < late->block.outputs; i++) {
-    const Array *result = plan_output(made->plan, i);
-    if (!same_shape(result, &late->out[i])) return "a state changes its size";
   }
   return NULL;
 }

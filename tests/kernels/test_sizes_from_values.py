@@ -105,3 +105,12 @@ def test_a_slice_beyond_an_array_is_as_in_a_session():
     for place in (1, 3, -2, -9):
         expected = np.exp(np.arange(5.0)[place : place + 3]).sum()
         np.testing.assert_allclose(fused(np.arange(5.0), place), expected, rtol=1e-15)
+
+
+def test_a_state_that_changes_its_size_is_left_to_the_runtime_in_each_call():
+    x, n = pt.lvector("x"), pt.lscalar("n")
+    [last] = iterate(lambda x: [pt.arange(x[0])], [x], n_steps=n)
+    function = pytensor.function([x, n], last, mode=FUSED)
+    assert function.vm.jit_fn.kernels()
+    for _ in range(3):
+        np.testing.assert_array_equal(function([3, 0, 0, 0, 0], 1), [0, 1, 2])
