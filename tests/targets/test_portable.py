@@ -311,3 +311,14 @@ def test_words_of_a_seed_are_small():
     np.testing.assert_array_equal(found, wanted)
     dtypes = {v.dtype for node in programs[0].model.graph for v in node.outputs}
     assert ir.DataType.UINT64 not in dtypes
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "uint8", "int16", "int32", "int64", "float16", "float64"]
+)
+def test_words_are_cast_to_every_dtype(dtype):
+    x = pt.lvector("x")
+    words = (x.astype("uint64") ^ np.uint64(5)).astype(dtype)
+    values = np.array([0, 5, 2, 300, 60_000, -1 if dtype != "float16" else 7])
+    expected = (values.astype("uint64") ^ np.uint64(5)).astype(dtype)
+    np.testing.assert_array_equal(portable([x], words, verify=False)(values), expected)

@@ -133,10 +133,13 @@ def _of_integer(build: Builder, x: ir.Value) -> Words:
 
 
 def _joined(build: Builder, words: Words, dtype: ir.DataType) -> ir.Value:
-    """Return whole numbers; those of floats are rounded once."""
+    """Return whole numbers; those of float64 are rounded once."""
     if dtype == ir.DataType.BOOL:
         return build.Not(build.Equal(_any_bit(build, words), 0))
-    count = _COUNT if dtype.bitwidth == 64 or dtype.is_floating_point() else 2
+    if dtype == ir.DataType.FLOAT16:
+        # Its range ends below the higher words.
+        return build.cast(_joined(build, words, ir.DataType.FLOAT), dtype)
+    count = _COUNT if dtype.is_floating_point() else max(1, dtype.bitwidth // _BITS)
     kept = [i for i in range(count) if not _is_zero(words[i])] or [0]
     number = dtype.numpy().type
     parts = [build.cast(words[i], dtype) for i in kept]
