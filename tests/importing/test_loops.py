@@ -112,3 +112,31 @@ def test_states_that_grow_and_are_read_are_refused(sizes):
     double = helper.make_node("Concat", ["v", "v"], ["v2"], axis=0)
     with pytest.raises(UnsupportedOpError, match="the shape of its state v changes"):
         from_onnx(growing(sizes, double))
+
+
+def test_a_state_that_grows_without_a_bound_of_steps_is_refused():
+    body = helper.make_graph(
+        [
+            helper.make_node("Concat", ["v", "row"], ["v2"], axis=0),
+            helper.make_node("Less", ["i", "limit"], ["goes_on"]),
+        ],
+        "body",
+        [
+            info("i", TensorProto.INT64),
+            info("on", TensorProto.BOOL),
+            helper.make_tensor_value_info("v", TensorProto.FLOAT, ["n"]),
+        ],
+        [
+            info("goes_on", TensorProto.BOOL),
+            helper.make_tensor_value_info("v2", TensorProto.FLOAT, [None]),
+        ],
+    )
+    model = model_of(
+        [helper.make_node("Loop", ["", "", "x"], ["last"], body=body)],
+        inputs={"x": ("n",), "limit": ()},
+        outputs={"last": (None,)},
+        constants={"row": np.float32([1])},
+        dtypes={"limit": TensorProto.INT64},
+    )
+    with pytest.raises(UnsupportedOpError, match=r"the number of steps .* has no bound"):
+        from_onnx(model)

@@ -42,7 +42,7 @@ def loop(
     n_states = len(states)
     if count == _UNBOUNDED and is_always is not None and is_always.item():
         raise UnsupportedCase("the loop has no end", "give a trip count or a condition")
-    if count == _UNBOUNDED and len(traced) > n_states:
+    if count == _UNBOUNDED and (len(traced) > n_states or growth.axes):
         raise UnsupportedCase(
             "the number of steps whose values it collects has no bound",
             "give the loop a trip count",
