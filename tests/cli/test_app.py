@@ -397,3 +397,9 @@ def test_the_script_for_a_shell_names_the_program(capfd, shell):
         main(["--show-completion", shell])
     assert not exit_.value.code
     assert f"_PYTENSOR_ONNX_COMPLETE={shell}_complete" in capfd.readouterr().out
+
+
+def test_a_port_out_of_range_is_a_wrong_argument(special):
+    result = run("web", special, "--port", 70_000)
+    assert result.exit_code == 2
+    assert "65535" in result.output

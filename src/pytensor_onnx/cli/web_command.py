@@ -7,7 +7,7 @@ from typing import Literal
 import click
 
 from pytensor_onnx.cli.arguments_of_commands import FILE, NEW_PATH, with_json
-from pytensor_onnx.cli.terminal import print_json
+from pytensor_onnx.cli.terminal import print_json, printable
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.extras import require
 
@@ -43,7 +43,13 @@ RuntimeSource = Literal["npm", "cdn"]
 )
 @click.option("--webgpu/--no-webgpu", help="Use WebGPU where browser and model can.")
 @click.option("--serve/--no-serve", help="Open the page on this machine.")
-@click.option("--port", default=8000, show_default=True, help="Port for --serve.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 2**16 - 1),
+    default=8000,
+    show_default=True,
+    help="Port for --serve.",
+)
 @with_json
 def web(
     model: Path,
@@ -82,7 +88,7 @@ def web(
     else:
         click.echo(f"wrote {folder}: copy it to any web server, or see it by --serve")
         if reason := described["runtime"].get("reason"):
-            click.echo(f"ONNX Runtime Web runs the model: {reason}")
+            click.echo(f"ONNX Runtime Web runs the model: {printable(reason)}")
         else:
             click.echo("a tape runs the model, without ONNX Runtime Web")
         if any(value["dtype"] == "float64" for value in values):
