@@ -289,7 +289,7 @@ static void end_chain(Weaver *weaver) {
 
 /* Order. */
 
-static void is_done(Weaver *weaver, int i) {
+static void mark_done(Weaver *weaver, int i) {
   weaver->waits[i] = -1;
   for (int edge = weaver->first_user[i]; edge >= 0; edge = weaver->next_user[edge]) {
     if (!--weaver->waits[edge / 3]) weaver->ready[weaver->ready_count++] = edge / 3;
@@ -376,14 +376,14 @@ static int add_to_chain(Weaver *weaver) {
   weaver->dtype = chain_dtype(weaver, element);
   if (rank != PRODUCT_ON_HELD && rank != SUM_OF_PRODUCT && rank != SUM_OF_PRODUCT_OF_HELD) {
     link_element(weaver, element);
-    is_done(weaver, i);
+    mark_done(weaver, i);
     return 1;
   }
-  is_done(weaver, i);
+  mark_done(weaver, i);
   enter(weaver, user);
   if (rank == PRODUCT_ON_HELD) link_product(weaver, element, &weaver->given[user]);
   else link_sum_of_product(weaver, element, &weaver->given[user]);
-  is_done(weaver, user);
+  mark_done(weaver, user);
   return 1;
 }
 
@@ -399,7 +399,7 @@ static void add_others(Weaver *weaver) {
     take(weaver, i);
     uses_operands(weaver, element);
     weaver->made[weaver->made_count++] = *element;
-    is_done(weaver, i);
+    mark_done(weaver, i);
   }
 }
 

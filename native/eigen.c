@@ -5,7 +5,7 @@
 enum { MOST_SWEEPS = 60, PANEL = 32, CHUNK = 64 };
 
 /* Bits of a kernel's options. */
-enum { LOWER = 1, FULL = 2, VECTORS = 4, ECONOMIC = 8 };
+enum { LOWER = 1, FULL = 2, ECONOMIC = 4 };
 
 #define SIGN_EXPONENT 0.31830988618379067 /* 1 / π */
 #define NEGLIGIBLE(dtype) (4 * ((dtype) == FLOAT64 ? DBL_EPSILON : (double)FLT_EPSILON))

@@ -150,7 +150,7 @@ ONCE void rotate_rows(int64_t n, double *x, double *y, Rotation by) {
 
 /* Reflect rows of n elements, of these the first columns: a -= factor v (v' a). */
 ONCE void reflect_rows(int64_t n, int64_t columns, int64_t count, const double *v,
-                                double factor, double *a, double *sums) {
+                       double factor, double *a, double *sums) {
   for (int64_t j = 0; j < columns; j++) sums[j] = 0;
   for (int64_t i = 0; i < count; i++) add_multiple(columns, v[i], a + i * n, sums);
   for (int64_t i = 0; i < count; i++) add_multiple(columns, -factor * v[i], sums, a + i * n);
@@ -158,7 +158,7 @@ ONCE void reflect_rows(int64_t n, int64_t columns, int64_t count, const double *
 
 /* Reflect columns of the first rows of a matrix: a -= factor (a v) v'. */
 ONCE void reflect_columns(int64_t n, int64_t rows, int64_t count, const double *v,
-                                   double factor, double *a) {
+                          double factor, double *a) {
   for (int64_t i = 0; i < rows; i++, a += n) {
     add_multiple(count, -factor * dot(count, a, v), v, a);
   }

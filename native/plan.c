@@ -551,7 +551,7 @@ static Schedule schedule_of(Plan *plan, const Block *block) {
 
 static void becomes_ready(Plan *plan, Schedule *schedule, int i);
 
-static void is_done(Plan *plan, Schedule *schedule, int i) {
+static void mark_done(Plan *plan, Schedule *schedule, int i) {
   schedule->waits[i] = DONE;
   for (int edge = schedule->first_edge[i]; edge >= 0; edge = schedule->edge_next[edge]) {
     int user = schedule->edge_user[edge];
@@ -576,7 +576,7 @@ static void becomes_ready(Plan *plan, Schedule *schedule, int i) {
     schedule->ready[schedule->ready_count++] = i;
     return;
   }
-  is_done(plan, schedule, i);
+  mark_done(plan, schedule, i);
 }
 
 static int take(Schedule *schedule, int position) {
@@ -627,7 +627,7 @@ static void end_group(Plan *plan, Schedule *schedule) {
   }
   int count = schedule->sum_count;
   schedule->sum_count = 0;
-  for (int k = 0; k < count; k++) is_done(plan, schedule, schedule->sums[k]);
+  for (int k = 0; k < count; k++) mark_done(plan, schedule, schedule->sums[k]);
 }
 
 static void plan_next(Plan *plan, Schedule *schedule, int position) {
@@ -647,7 +647,7 @@ static void plan_next(Plan *plan, Schedule *schedule, int position) {
   } else {
     instruction->op->plan(plan, instruction);
   }
-  is_done(plan, schedule, i);
+  mark_done(plan, schedule, i);
 }
 
 void plan_block(Plan *plan, const Block *block, Steps *steps) {

@@ -50,8 +50,7 @@ of a mobile network (benchmarks/user_models.py) takes 1.04 of the runtime's time
 and 1.02 with it, one of a residual network 0.97 either way.
 """
 BROADCASTING = {"Add", "Sub", "Mul", "Div", "Where", "Less", "Greater", "Max", "Min"}
-"""Operators that it holds for."""
-
+"""Operators with this limit."""
 
 FASTER_OUTSIDE = {"Elu", "LeakyRelu", "Gelu", "LayerNormalization", "TopK"}
 """Operators that stay with the runtime outside of loops."""
