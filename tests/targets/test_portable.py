@@ -322,3 +322,17 @@ def test_words_are_cast_to_every_dtype(dtype):
     values = np.array([0, 5, 2, 300, 60_000, -1 if dtype != "float16" else 7])
     expected = (values.astype("uint64") ^ np.uint64(5)).astype(dtype)
     np.testing.assert_array_equal(portable([x], words, verify=False)(values), expected)
+
+
+@pytest.mark.parametrize("shape", [(2, 1), (1, 1), (3,)], ids=str)
+@pytest.mark.parametrize("size", [1, 3])
+def test_words_are_moved_by_constants_of_other_shapes(size, shape):
+    x = pt.lvector("x", shape=(size,))
+    sixteen = np.full(shape, 16, "uint64")
+    words = [op(x.astype("uint64") ^ np.uint64(5), sixteen) for op in (pt.int_div, pt.mul)]
+    values = np.array([1000, -5, 2**40])[:size]
+    given = values.astype("uint64") ^ np.uint64(5)
+    expected = [given // sixteen, given * sixteen]
+    results = portable([x], [y.astype("int64") for y in words], verify=False)(values)
+    for found, wanted in zip(results, expected, strict=True):
+        np.testing.assert_array_equal(found, wanted.astype("int64"))

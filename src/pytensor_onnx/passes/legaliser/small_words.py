@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.passes.matching import attributes_of, constant_of, given, producer_of
@@ -200,10 +201,11 @@ def _moved(node: ir.Node) -> tuple[ir.Value, int] | None:
     """Return the operand whose bits a node moves, and by how many places up; None for others."""
     if node.op_type not in ("BitShift", "Div", "Mul"):
         return None
-    x, number = given(node.inputs[0]), _known(node.inputs[1])
-    if number is None and node.op_type == "Mul":
-        x, number = given(node.inputs[1]), _known(node.inputs[0])
-    if number is None:
+    x, factor = map(given, node.inputs)
+    if node.op_type == "Mul" and _known(factor) is None:
+        x, factor = factor, x
+    number = _known(factor)
+    if number is None or _stretches(factor, x, node.outputs[0]):
         return None
     if node.op_type == "BitShift":
         return x, number if node.attributes.get_string("direction") == "LEFT" else -number
@@ -211,6 +213,15 @@ def _moved(node: ir.Node) -> tuple[ir.Value, int] | None:
         return None
     places = number.bit_length() - 1
     return x, places if node.op_type == "Mul" else -places
+
+
+def _stretches(constant: ir.Value, x: ir.Value, result: ir.Value) -> bool:
+    """Return whether a constant may give a result another shape than its other operand has."""
+    dims, wanted, array = dims_of(x), dims_of(result), constant_of(constant)
+    is_one = array is not None and array.size == 1
+    if dims is None or wanted is None:
+        return not is_one
+    return len(dims) != len(wanted) or not (is_one or dims == wanted)
 
 
 def _known(value: ir.Value | None) -> int | None:
