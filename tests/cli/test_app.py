@@ -403,3 +403,11 @@ def test_a_port_out_of_range_is_a_wrong_argument(special):
     result = run("web", special, "--port", 70_000)
     assert result.exit_code == 2
     assert "65535" in result.output
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf"])
+@pytest.mark.parametrize("option", [("verify", "--timeout"), ("bench", "--seconds")])
+def test_times_are_finite(special, option, seconds):
+    result = run(option[0], special, option[1], seconds)
+    assert result.exit_code == 2
+    assert "is not a finite number" in result.output

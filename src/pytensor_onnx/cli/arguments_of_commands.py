@@ -1,5 +1,6 @@
 """Arguments and options that several commands have."""
 
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,20 @@ FILE: Any = click.Path(exists=True, dir_okay=False, readable=True, path_type=Pat
 """A file that exists."""
 NEW_PATH: Any = click.Path(path_type=Path)
 """A file or folder to write."""
+
+
+class Seconds(click.FloatRange):
+    """A finite number of seconds."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number, or fail as for a number out of range."""
+        number: float = super().convert(value, param, ctx)
+        if not isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
+
 
 TARGETS = ("onnxruntime", "web", "webgpu", "node", "portable", "openvino", "tract")
 

@@ -13,6 +13,7 @@ import click
 from pytensor_onnx.cli.arguments_of_commands import (
     FILE,
     NEW_PATH,
+    Seconds,
     with_file,
     with_json,
     with_precision,
@@ -91,7 +92,7 @@ def _imported_graph(file: Path) -> list[str]:
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0.0),
+    type=Seconds(min=0.0),
     default=1.0,
     show_default=True,
     help="Time of the runs of each session.",
@@ -137,7 +138,7 @@ def bench(
 @with_file
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0.1),
+    type=Seconds(min=0.1),
     default=60.0,
     show_default=True,
     help="Seconds after which the verification ends.",
