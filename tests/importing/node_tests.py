@@ -10,7 +10,6 @@ A test is right if dtype, shape and values of all results are those of the stand
 from __future__ import annotations
 
 import argparse
-import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -26,6 +25,7 @@ import pytensor
 from pytensor.compile.mode import Mode
 
 from pytensor_onnx import PyTensorONNXError, from_onnx
+from tests.page_parts import write_part
 
 _NUMBERS = {
     onnx.TensorProto.BOOL,
@@ -38,7 +38,6 @@ _DRAWN = ("bernoulli", "randomuniform", "test_training_dropout")
 """Tests of random numbers: only dtypes and shapes are compared."""
 PYTHON = Mode(linker="py", optimizer=None)
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "import.md"
-FIGURES = re.compile(r"(?<=<!-- figures -->\n).*(?=<!-- end of figures -->)", re.DOTALL)
 _OTHERS = ("ai.onnx.ml", "ai.onnx.preview.training")
 
 
@@ -209,8 +208,7 @@ def write_page(cases: Sequence[Any]) -> None:
 |---|---|---|---|
 {"\n".join(rows)}
 """
-    page = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(FIGURES.sub(lambda _: text, page), encoding="utf-8")
+    write_part(PAGE, "figures", text)
 
 
 def main() -> None:

@@ -10,7 +10,6 @@ integers and the scales as constants of the model, which importers of static gra
 from __future__ import annotations
 
 import argparse
-import re
 import subprocess
 import sys
 import tempfile
@@ -24,10 +23,10 @@ import numpy as np
 import onnx
 
 from tests.importing.node_tests import _array, _difference, node_tests
+from tests.page_parts import write_part
 from tests.runtimes.runtime_calls import RUNTIMES
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "import.md"
-TABLE = re.compile(r"(?<=<!-- peers -->\n).*(?=<!-- end of peers -->)", re.DOTALL)
 _SECONDS = 900
 
 type Arrays = Mapping[str, np.ndarray]
@@ -150,9 +149,7 @@ def main() -> None:
         lines.append(f"| {name} {version(peer)} | {kind} | {as_it_is:,} | {given:,} |")
         print(lines[-1], f"of {len(found)}", flush=True)
     if options.page:
-        page = PAGE.read_text(encoding="utf-8")
-        text = "\n".join([*lines, ""])
-        PAGE.write_text(TABLE.sub(lambda _: text, page), encoding="utf-8")
+        write_part(PAGE, "peers", "\n".join([*lines, ""]))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import re
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -25,9 +24,9 @@ from torch import nn
 
 from pytensor_onnx import from_onnx
 from tests.importing.models import by_runtime
+from tests.page_parts import write_part
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "import.md"
-TABLE = re.compile(r"(?<=<!-- networks -->\n).*(?=<!-- end of networks -->)", re.DOTALL)
 
 
 class Applied(nn.Module):
@@ -363,9 +362,7 @@ def main() -> None:
         lines.append(f"| {name} | {c.nodes} | {c.value:.1e} | {c.gradient:.1e} | {c.arrays} |")
         print(lines[-1], flush=True)
     if options.page:
-        page = PAGE.read_text(encoding="utf-8")
-        text = "\n".join([*lines, ""])
-        PAGE.write_text(TABLE.sub(lambda _: text, page), encoding="utf-8")
+        write_part(PAGE, "networks", "\n".join([*lines, ""]))
 
 
 if __name__ == "__main__":

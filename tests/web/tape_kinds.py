@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from pytensor_onnx.web.tape_file import UncoveredError
+from tests.page_parts import write_part
 from tests.runtimes.portable_models import MODELS
 from tests.runtimes.runtime_calls import difference
 from tests.web.tapes import run_in_node
 
 TARGET = Path(__file__).parents[2] / "docs/how-to/web.md"
-PLACE = re.compile(r"(?<=<!-- kinds -->\n).*?(?=<!-- end of kinds -->)", re.DOTALL)
 
 
 def answer_of(name: str, folder: Path) -> str:
@@ -55,8 +55,7 @@ def main() -> None:
     for name in MODELS:
         with tempfile.TemporaryDirectory() as folder, np.errstate(all="ignore"):
             answers[name] = answer_of(name, Path(folder))
-    text = TARGET.read_text(encoding="utf-8")
-    TARGET.write_text(PLACE.sub(lambda _: text_of(answers), text), encoding="utf-8")
+    write_part(TARGET, "kinds", text_of(answers))
     print(sum(not answer for answer in answers.values()), "of", len(answers))
 
 
