@@ -108,7 +108,7 @@ def _store_parameters(graph: onnx.GraphProto, inputs: dict[str, np.ndarray]) -> 
 
 
 def _return_floats(graph: onnx.GraphProto) -> None:
-    """Cast sizes and what is cast to their dtype, as tract does not return symbols."""
+    """Cast sizes, and numbers of their dtype, to another one: tract does not return symbols."""
     to = onnx.TensorProto.FLOAT
     for node in [n for n in graph.node if n.op_type in ("Cast", "CastLike", "Shape", "Size")]:
         (value,) = (v for v in graph.output if v.name == node.output[0])

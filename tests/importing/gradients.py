@@ -40,7 +40,7 @@ def verdict(case: Any) -> str:
     total = pt.constant(0.0)
     for result in results:
         weight = pt.cos(1 + pt.arange(result.size)).reshape(result.shape)
-        # Minus infinity is the score of what is masked.
+        # Minus infinity is the score of a masked key.
         finite = pt.switch(pt.isinf(result), 0, result)
         total = total + (finite * weight).sum(dtype="float64")
     try:

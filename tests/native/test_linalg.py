@@ -266,7 +266,7 @@ FACTORISATIONS = {
 
 
 def products_of(results):
-    """Return what the results are unique by: repeated values leave a choice of vectors."""
+    """Return products and values that are unique; repeated values leave a choice of vectors."""
     match results:
         case [q, r] if r.ndim == q.ndim and not np.tril(r, -1).any():
             return [q @ r, abs(r), q.mT @ q]

@@ -14,7 +14,7 @@ from tests.runtimes.results import NAMES, run_files
 
 
 class WrongAnswer(NamedTuple):
-    """A file in ONNX's text, its inputs, and what a runtime makes of it."""
+    """A file in ONNX's text, its inputs, and the wrong answer of a runtime."""
 
     runtime: str
     behaviour: str

@@ -112,14 +112,14 @@ class _Growth:
         return [state for i, state in enumerate(states[: self.count]) if i not in self.axes]
 
     def filled(self, all_states: Sequence[Any], others: Sequence[Any]) -> list[Any]:
-        """Return all states, of which some are given."""
+        """Return all states: the growing ones of these, and the given others in their places."""
         given = iter(others)
         return [x if i in self.axes else next(given) for i, x in enumerate(all_states)]
 
     def step_results(
         self, own: Sequence[Any], results: Sequence[Any], states: Sequence[Any]
     ) -> list[Any]:
-        """Return the other states after a step, the appended values, and what is collected."""
+        """Return the other states after a step, the appended values, and the collected results."""
         after = map(_as_before, self.others(results), self.others(states))
         values = [_appended(own[i], results[i])[1] for i in self.axes]
         return [*after, *values, *results[self.count :]]
@@ -133,7 +133,7 @@ class _Growth:
 
 
 def _growth(before: Sequence[TensorVariable], results: Sequence[Variable]) -> _Growth:
-    """Find the states that grow, among the results of a body of which they are the first."""
+    """Find the states that grow: the first results of a body are the states after a step."""
     axes = {}
     for i, state in enumerate(before):
         axis, value = _appended(state, results[i])

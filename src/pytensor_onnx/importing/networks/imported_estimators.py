@@ -203,7 +203,9 @@ def label_encoder(
     else:
         default = default_float if values_tensor.dtype.kind == "f" else default_int64
     if len(np.unique(keys_tensor)) < keys_tensor.size:
-        raise UnsupportedCase("a key stands twice, of which runtimes take the first or the last")
+        raise UnsupportedCase(
+            "a key stands twice: some runtimes take its first value, others its last"
+        )
     keys = pt.constant(keys_tensor.astype(x.type.dtype))
     found = pt.eq(x[..., None], keys)
     if keys_tensor.dtype.kind == "f" and np.isnan(keys_tensor).any():
