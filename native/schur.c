@@ -44,21 +44,21 @@ static int64_t begin_of_block(int64_t n, int64_t end, double *h) {
   return k;
 }
 
-/* Two real shifts, or one and its conjugate: first ± i width, and second. */
+/* Two shifts: real ± i width. */
 typedef struct {
-  double first, second, width;
+  double real, width;
 } Shifts;
 
-/* Return the eigenvalues of [[a, b], [c, d]], of two real ones twice that which is nearer to d. */
+/* Return the eigenvalues of [[a, b], [c, d]], of two real ones twice the one nearer to d. */
 static Shifts shifts_of(double a, double b, double c, double d) {
   double scale = fabs(a) + fabs(b) + fabs(c) + fabs(d);
-  if (scale == 0) return (Shifts){0, 0, 0};
+  if (scale == 0) return (Shifts){0, 0};
   a /= scale, b /= scale, c /= scale, d /= scale;
   double mean = (a + d) / 2, determinant = (a - mean) * (d - mean) - b * c;
   double root = sqrt(fabs(determinant));
-  if (determinant >= 0) return (Shifts){mean * scale, mean * scale, root * scale};
+  if (determinant >= 0) return (Shifts){mean * scale, root * scale};
   double nearer = fabs(mean + root - d) <= fabs(mean - root - d) ? mean + root : mean - root;
-  return (Shifts){nearer * scale, nearer * scale, 0};
+  return (Shifts){nearer * scale, 0};
 }
 
 /* Return the shifts of a sweep; every tenth has others, which end a cycle. */
@@ -83,12 +83,12 @@ static int64_t first_column(int64_t n, int64_t begin, int64_t end, Shifts shifts
                             double v[3]) {
   for (int64_t m = end - 2;; m--) {
     const double *row = h + m * n + m, *next = row + n, *last = next + n;
-    double below = next[0], apart = row[0] - shifts.second;
+    double below = next[0], apart = row[0] - shifts.real;
     double scale = fabs(apart) + fabs(shifts.width) + fabs(below);
     double ratio = below / scale;
-    v[0] = ratio * row[1] + (row[0] - shifts.first) * (apart / scale) +
+    v[0] = ratio * row[1] + apart * (apart / scale) +
            shifts.width * (shifts.width / scale);
-    v[1] = ratio * (row[0] + next[1] - shifts.first - shifts.second);
+    v[1] = ratio * (row[0] + next[1] - shifts.real - shifts.real);
     v[2] = ratio * last[1];
     scale = fabs(v[0]) + fabs(v[1]) + fabs(v[2]);
     for (int i = 0; i < 3; i++) v[i] /= scale;
