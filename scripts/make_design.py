@@ -3,17 +3,16 @@
 python scripts/make_design.py
 """
 
-import re
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT)]
 
+from tests.page_parts import with_part, write_part  # noqa: E402
 from tests.rooms import ANYWHERE, FAMILIES, LAYERS, ROOMS  # noqa: E402
 
 PAGE = ROOT / "docs" / "project" / "design.md"
-TABLES = re.compile(r"(?<=<!-- rooms -->\n).*(?=<!-- end of rooms -->)", re.DOTALL)
 
 
 def tables() -> str:
@@ -50,8 +49,8 @@ def _places(family: str) -> list[str]:
 
 def page() -> str:
     """Return the page with new tables."""
-    return TABLES.sub(lambda _: tables(), PAGE.read_text(encoding="utf-8"))
+    return with_part(PAGE, "rooms", tables())
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    write_part(PAGE, "rooms", tables())

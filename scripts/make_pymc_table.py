@@ -13,6 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
+from tests.page_parts import read_part, write_part  # noqa: E402
 from tests.pymc.distributions import (  # noqa: E402
     CASES,
     NO_DENSITY,
@@ -23,7 +24,6 @@ from tests.pymc.distributions import (  # noqa: E402
 from tests.pymc.measuring import KINDS, Graphs, largest_error, run  # noqa: E402
 
 PAGE = ROOT / "docs" / "how-to" / "pymc.md"
-START, END = "<!-- distributions -->\n", "<!-- end of distributions -->\n"
 
 
 def row(name: str, cases: Sequence[Case]) -> str:
@@ -52,12 +52,11 @@ def table(rows: dict[str, str]) -> list[str]:
 
 def main(names: Sequence[str]) -> None:
     warnings.simplefilter("ignore")
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(START)
-    written, _, after = rest.partition(END)
+    written = read_part(PAGE, "distributions")
     rows = {line.split()[1]: line for line in written.splitlines() if line.startswith("| ")}
     rows.update({name: row(name, CASES[name]) for name in names or CASES})
     lines = "\n".join(table(rows))
-    PAGE.write_text(f"{before}{START}\n{lines}\n\n{END}{after}", encoding="utf-8")
+    write_part(PAGE, "distributions", f"\n{lines}\n\n")
 
 
 if __name__ == "__main__":

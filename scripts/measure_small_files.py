@@ -22,11 +22,13 @@ import numpy as np
 import onnxruntime
 import pytensor.tensor as pt
 
-from pytensor_onnx import ONNXProgram, export_onnx, quantize_onnx
-
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from pytensor_onnx import ONNXProgram, export_onnx, quantize_onnx  # noqa: E402
+from tests.page_parts import write_part  # noqa: E402
+
 PAGE = ROOT / "docs" / "how-to" / "small-files.md"
-BEGIN, END = "<!-- table -->\n", "<!-- end of table -->"
 Row = tuple[str, str, int, str]
 
 
@@ -115,9 +117,7 @@ def main() -> None:
     lines = ["| network | floats | file | result |", "|---|---|---|---|"]
     lines += [f"| {a} | {b} | {n / 1e3:,.0f} kB | {r} |" for a, b, n, r in rows]
     table = "\n".join(lines) + "\n"
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}{table}{END}{after}", encoding="utf-8")
+    write_part(PAGE, "table", table)
     print(table)
 
 

@@ -14,6 +14,7 @@ import importlib.util
 import json
 import re
 import shutil
+import sys
 import tempfile
 import threading
 import time
@@ -30,10 +31,13 @@ import onnxruntime
 from other_tools import pairs
 from web_runtime import encode
 
-from pytensor_onnx.web.server import make_server
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
 
-DOCUMENT = Path(__file__).parents[1] / "benchmarks" / "NOTES.md"
-TABLE = re.compile(r"(?<=<!-- table -->\n).*?(?=<!-- end of table -->)", re.DOTALL)
+from pytensor_onnx.web.server import make_server  # noqa: E402
+from tests.page_parts import write_part  # noqa: E402
+
+DOCUMENT = ROOT / "benchmarks" / "NOTES.md"
 ROUNDS, SECONDS = 20, 0.05
 OPENINGS = 5
 RUNS = 25
@@ -68,8 +72,7 @@ def main() -> None:
         print("\n".join(lines))
         print("first answers of the digits, in s:", *map("{:.2f}".format, first_answers(open_page)))
     if given.write:
-        text = DOCUMENT.read_text(encoding="utf-8")
-        DOCUMENT.write_text(TABLE.sub(lambda _: "\n".join(lines) + "\n", text), encoding="utf-8")
+        write_part(DOCUMENT, "table", "\n".join(lines) + "\n")
 
 
 def against_torch(

@@ -11,6 +11,7 @@ import pytensor_onnx.pipeline  # noqa: F401  (declares the passes)
 from pytensor_onnx.extras import MODULES
 from pytensor_onnx.rules import ledger
 from pytensor_onnx.site_pages import page
+from tests.page_parts import read_part, write_part
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/README.md")]
@@ -143,3 +144,15 @@ def headings_of(page: Path) -> set[str]:
         found |= {heading, f"{above}: {heading}"}
         above = heading if marks == "##" else above
     return found
+
+
+def test_a_command_writes_the_part_between_two_comments(tmp_path):
+    page = tmp_path / "page.md"
+    before, after = "a\n<!-- x -->\n", "<!-- end of x -->\nb\n<!-- y -->\n<!-- end of y -->\n"
+    page.write_text(f"{before}old\n{after}", encoding="utf-8")
+    write_part(page, "x", "\\1 new\n")
+    assert page.read_text(encoding="utf-8") == f"{before}\\1 new\n{after}"
+    assert read_part(page, "x") == "\\1 new\n"
+    assert read_part(page, "y") == ""
+    with pytest.raises(ValueError, match="has 0 parts between comments of the name 'z'"):
+        write_part(page, "z", "new")

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytensor
 from pytensor.compile.maker import FunctionMaker
-from pytensor.compile.mode import optdb
+from pytensor.compile.mode import Mode, optdb
+from pytensor.graph.fg import FunctionGraph
 from pytensor.link.basic import Linker
 
 _BATCHES = "ops-declare-how-they-take-batches-by-private-names"
@@ -22,6 +23,7 @@ _PASSES = "passes-cannot-be-registered-before-another-one"
 _CONFIG = "the-name-of-a-registered-mode-is-no-value-of-configmode"
 _SIZES = "sizes-beside-a-zero-are-inferred-from-the-number-of-elements"
 _FUNCTIONS = "a-linker-cannot-choose-the-class-of-its-functions"
+_BACKENDS = "backends-need-private-names-of-ops-and-graphs"
 
 PRIVATE = {
     "pytensor.compile.executor._pickle_Function": "a-subclass-of-function-cannot-be-pickled",
@@ -35,6 +37,10 @@ PRIVATE = {
     "pytensor.config._config_var_dict": _CONFIG,
     "pytensor.configparser.ConfigParam._apply": _CONFIG,
     "pytensor.compile.maker.FunctionMaker.create.self": _FUNCTIONS,
+    "pytensor.tensor.blockwise.Blockwise._create_dummy_core_node": _BACKENDS,
+    "pytensor.tensor.random.op.RandomVariable._infer_shape": _BACKENDS,
+    "pytensor.tensor.basic.Alloc._runtime_broadcast_error_msg": _BACKENDS,
+    "pytensor.graph.fg.FunctionGraph._compile_mode": _BACKENDS,
 }
 """Private names, each with the section of docs/project/upstream.md after whose repair it can go."""
 
@@ -42,10 +48,13 @@ _missing: list[str] = []
 
 
 def _private(name: str) -> Any:
-    """Return one of `PRIVATE` from its module; a missing one is listed by `check`."""
-    module, _, last = name.rpartition(".")
+    """Return one of `PRIVATE` from its module or class; a missing one is listed by `check`."""
+    owner, _, last = name.rpartition(".")
+    module, _, of_class = owner.rpartition(".")
     try:
-        return getattr(import_module(module), last)
+        is_of_class = of_class[0].isupper()
+        holder = getattr(import_module(module), of_class) if is_of_class else import_module(owner)
+        return getattr(holder, last)
     except (ImportError, AttributeError):
         _missing.append(name)
         return None
@@ -57,6 +66,9 @@ vectorize_not_needed = _private("pytensor.graph.replace._vectorize_not_needed")
 parse_gufunc_signature = _private("pytensor.tensor.utils._parse_gufunc_signature")
 is_shape_i_of_x = _private("pytensor.tensor.rewriting.shape._is_shape_i_of_x")
 unpack_shape_vector = _private("pytensor.tensor.rewriting.shape._unpack_shape_vector")
+core_node_of = _private("pytensor.tensor.blockwise.Blockwise._create_dummy_core_node")
+shape_of_draw = _private("pytensor.tensor.random.op.RandomVariable._infer_shape")
+message_of_alloc = _private("pytensor.tensor.basic.Alloc._runtime_broadcast_error_msg")
 
 
 def position_before(anchor: str) -> tuple[float, float]:
@@ -78,6 +90,11 @@ def accept_in_config(name: str) -> None:
     parameter = pytensor.config._config_var_dict["mode"]
     accept = parameter._apply
     parameter._apply = lambda value: value if value == name else accept(value)
+
+
+def set_compile_mode(fgraph: FunctionGraph, mode: Mode) -> None:
+    """Let rewrites of a graph that is compiled by no function know its mode."""
+    fgraph._compile_mode = mode
 
 
 def calling_maker(linker: Linker) -> FunctionMaker | None:

@@ -12,6 +12,7 @@ from pytensor.compile.rewriting import functional_rewrite_ofg_inner_graph
 from pytensor.graph.basic import Apply
 from pytensor.graph.fg import FunctionGraph
 
+from pytensor_onnx.compat.pytensor import set_compile_mode
 from pytensor_onnx.dispatch.registry.basic import Lowered, onnx_funcify
 from pytensor_onnx.dispatch.registry.graphs import convert_inner
 from pytensor_onnx.graph.builder import Builder
@@ -68,7 +69,7 @@ def _rewritten_inner_graph(op: NetworkOp) -> FunctionGraph:
     """Return the inner graph after the rewrites of mode ONNX."""
     mode = get_mode("ONNX")
     inner = op.fgraph.unfreeze()
-    inner._compile_mode = mode
+    set_compile_mode(inner, mode)
     functional_rewrite_ofg_inner_graph(mode.linker, op, None, inner, mode=mode)
     return inner
 

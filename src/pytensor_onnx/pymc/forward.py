@@ -19,6 +19,7 @@ from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 from pytensor.xtensor.vectorization import vectorize_graph
 
+from pytensor_onnx.compat.pytensor import shape_of_draw
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.named_dims import tensor_of
 from pytensor_onnx.pymc.row_keys import inlined
@@ -180,7 +181,7 @@ def _without_size(node: Apply) -> Apply:
 def _of_draws(node: Apply, n_draws: int) -> Apply:
     """Return a random variable with an axis of draws in front."""
     op, (rng, size, *parameters) = node.op, node.inputs
-    batch = op._infer_shape(size, parameters)[: op.batch_ndim(node)]
+    batch = shape_of_draw(op, size, parameters)[: op.batch_ndim(node)]
     size = pt.stack([pt.as_tensor(n, dtype="int64") for n in (n_draws, *batch)])
     return op.make_node(rng, size, *parameters)
 

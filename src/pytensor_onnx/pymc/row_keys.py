@@ -17,6 +17,7 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.compat.pytensor import shape_of_draw
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.functions.random.drawing import draw
 from pytensor_onnx.functions.random.row_draws import RowState
@@ -162,7 +163,7 @@ def _axes_of_rows(node: Apply, sources: Set[Variable]) -> list[int]:
     """Return the axes of a draw whose sizes follow from the number of rows."""
     if not isinstance(node.op, RandomVariable):
         raise _refused(node, "it is no single distribution")
-    shape = node.op._infer_shape(node.op.size_param(node), node.op.dist_params(node))
+    shape = shape_of_draw(node.op, node.op.size_param(node), node.op.dist_params(node))
     sizes, static = infer_static_shape(shape)
     open_ = [axis for axis, known in enumerate(static) if known is None]
     resolved = resolve_shapes([pt.as_tensor(sizes[axis]) for axis in open_]) if open_ else []

@@ -8,6 +8,7 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.exceptions import ShapeError
 from pytensor.tensor.type import lscalar
 
+from pytensor_onnx.compat.pytensor import core_node_of
 from pytensor_onnx.dispatch.registry.batch_axes import batch_sizes, expanded
 from pytensor_onnx.dispatch.registry.graphs import GraphConverter, NestedProblems
 from pytensor_onnx.graph.builder import Builder
@@ -95,7 +96,7 @@ def _origins(op: Blockwise, node: Apply) -> list[list[tuple[int, int] | None]]:
     symbols = [[lscalar() for _ in signature] for signature in op.inputs_sig]
     known = {s: (i, axis) for i, sizes in enumerate(symbols) for axis, s in enumerate(sizes)}
     names = {n: (i, a) for i, sig in enumerate(op.inputs_sig) for a, n in enumerate(sig)}
-    core = op._create_dummy_core_node(node.inputs)
+    core = core_node_of(op, node.inputs)
     try:
         shapes = core.op.infer_shape(core, [tuple(sizes) for sizes in symbols])
     except (AttributeError, NotImplementedError, ShapeError):
@@ -119,7 +120,7 @@ def _flattened(
 def _core_results(
     op: Blockwise, variables: list[Variable], loop: Builder, elements: list[ir.Value]
 ) -> list[ir.Value]:
-    core = op._create_dummy_core_node(variables)
+    core = core_node_of(op, variables)
     converter = GraphConverter(loop)
     for variable, element in zip(core.inputs, elements, strict=True):
         converter.add_value(variable, element)

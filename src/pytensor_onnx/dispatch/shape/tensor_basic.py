@@ -15,6 +15,7 @@ from pytensor.tensor.basic import (
     TensorFromScalar,
 )
 
+from pytensor_onnx.compat.pytensor import message_of_alloc
 from pytensor_onnx.dispatch.control_flow.raise_op import check_that
 from pytensor_onnx.dispatch.registry.basic import onnx_funcify
 from pytensor_onnx.dispatch.shape.shapes import equate_sizes, vector_of
@@ -59,7 +60,7 @@ def lower_alloc(
         build.Equal(build.size(value, axis), build.cast(size, "int64"))
         for axis, size in equal.items()
     ]
-    error = ValueError(Alloc._runtime_broadcast_error_msg)
+    error = ValueError(message_of_alloc)
     return build.Expand(value, check_that(build, conditions, shape, error))
 
 

@@ -16,6 +16,7 @@ from pytensor.tensor.basic import infer_static_shape
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.compat.pytensor import shape_of_draw
 from pytensor_onnx.functions.random.row_draws import RowState
 from pytensor_onnx.functions.registry import Definition, Expression, define, definition_of
 from pytensor_onnx.ops.random.draws import Draw
@@ -44,7 +45,7 @@ def draw(node: Apply, state: State) -> Drawn | None:
     if definition is None or (op.ndim_supp and op.batch_ndim(node) and not definition.batches):
         return None
     parameters = op.dist_params(node)
-    shape = _sizes(op._infer_shape(op.size_param(node), parameters))
+    shape = _sizes(shape_of_draw(op, op.size_param(node), parameters))
     dtype = node.outputs[1].type.dtype
     attributes = {k: dtype if k == "dtype" else getattr(op, k) for k in definition.keywords}
     results = definition(state, shape, *parameters, **attributes)

@@ -55,7 +55,8 @@ def slice_before_masking(fgraph: FunctionGraph, node: Apply) -> list[Variable] |
     view = x[tuple(slices)]
     result = advanced_subtensor(view, *arrays)
     if writes:
-        props = op._props_dict() | {"idx_list": result.owner.op.idx_list}
+        props = {name: getattr(op, name) for name in op.__props__}
+        props["idx_list"] = result.owner.op.idx_list
         result = view.set(
             AdvancedIncSubtensor(**props)(view, node.inputs[1], *result.owner.inputs[1:])
         )

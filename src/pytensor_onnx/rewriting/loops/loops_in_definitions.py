@@ -31,6 +31,7 @@ from pytensor.tensor.rewriting.subtensor import (
     local_useless_subtensor,
 )
 
+from pytensor_onnx.compat.pytensor import set_compile_mode
 from pytensor_onnx.rewriting.engine.predicates import applies, are_constants
 from pytensor_onnx.rewriting.loops.changed_scan import loop_like
 from pytensor_onnx.rewriting.loops.last_steps import reduce_steps, reduce_trace
@@ -74,7 +75,7 @@ def prepare_definition(fgraph: FunctionGraph) -> None:
     if any(map(_has_trace, loops)):
         _keep_read_steps(fgraph)
     if any(isinstance(node.op, IfElse) for node in fgraph.apply_nodes):
-        fgraph._compile_mode = _BRANCHES
+        set_compile_mode(fgraph, _BRANCHES)
         out2in(introduce_lazy_ifelse, ignore_newtrees=True).rewrite(fgraph)
 
 
