@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -167,3 +168,30 @@ def test_the_import_of_the_package_loads_nothing_that_only_some_graphs_need():
     code = f"import sys, pytensor_onnx; print(*{late} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == []
+
+
+PUBLIC = {
+    name
+    for module in ("pytensor_onnx", "pytensor_onnx.nn", "pytensor_onnx.pymc", "pytensor_onnx.ml")
+    for name in import_module(module).__all__
+}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_functions_take_at_most_seven_parameters(room):
+    """Public functions may have more options; an operator or a command fixes its parameters."""
+    wrong = [
+        f"{module}.{function.name}"
+        for module, path in modules().items()
+        if room_of(module) == room
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(function, ast.FunctionDef) and not function.decorator_list
+        if function.name not in PUBLIC and len(parameters(function)) > 7
+    ]
+    assert not wrong
+
+
+def parameters(function: ast.FunctionDef) -> list[str]:
+    given = function.args
+    names = [x.arg for x in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    return [name for name in names if name not in ("self", "cls")]

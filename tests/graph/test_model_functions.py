@@ -3,7 +3,7 @@
 import numpy as np
 import onnx_ir as ir
 
-from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.builder import Builder, Described
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.names import name_values
 from tests.graph.conftest import run, value
@@ -32,8 +32,8 @@ def test_a_standard_function_has_the_wanted_name(build, scope):
         return build.Sub(x, 0.5)
 
     build.call("Other", square_plus_half, value(), key="first")
-    build.call("Other", minus_half, value(), key="second", is_standard=True)
-    build.call("Square", square_plus_half, value(), is_standard=True)
+    build.call("Other", minus_half, value(), key="second", described=Described(is_standard=True))
+    build.call("Square", square_plus_half, value(), described=Described(is_standard=True))
     assert [(f.domain, f.name) for f, *_ in scope.functions.values()] == [
         ("pytensor", "Other_float64"),
         ("pytensor", "Other_float64_1"),

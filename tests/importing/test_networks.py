@@ -84,6 +84,26 @@ def test_recurrent_layers_with_lengths_of_sequences(operator, direction):
     assert_equal_to_runtime(model, normal(4, 2, 2), np.int32([4, 4]))
 
 
+def test_activations_of_both_directions_take_their_parameters_in_order():
+    node = helper.make_node(
+        "RNN",
+        ["x", "w", "r"],
+        ["y", "h"],
+        hidden_size=3,
+        direction="bidirectional",
+        activations=["LeakyRelu", "Affine"],
+        activation_alpha=[0.5, 0.25],
+        activation_beta=[0.125],
+    )
+    model = model_of(
+        [node],
+        inputs={"x": ("time", "n", 2)},
+        outputs={"y": (None,) * 4, "h": (None,) * 3},
+        constants={"w": normal(2, 3, 2), "r": normal(2, 3, 3)},
+    )
+    assert_equal_to_runtime(model, normal(4, 2, 2))
+
+
 def test_a_recurrent_layer_comes_back_as_one_operator():
     model = model_of(
         [helper.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=3)],

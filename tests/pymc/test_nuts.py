@@ -13,7 +13,7 @@ pytest.importorskip("pymc")
 from pytensor.gradient import grad
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.pymc.nuts import State, draw
+from pytensor_onnx.pymc.nuts import Randomness, State, draw
 from pytensor_onnx.pymc.trees import Doubling, Dynamics, End, Leaves, _growth, grow, leaf_tables
 
 MAX_DEPTH = 6
@@ -93,10 +93,9 @@ def drawn(n_chains: int | None) -> Callable:
         density,
         [],
         State(x, *density(x)),
+        Randomness(momentum, uniforms),
         scale=pt.constant(np.broadcast_to(SCALE, (*chains, 3))),
         step_size=epsilon,
-        momentum=momentum,
-        uniforms=uniforms,
         max_depth=MAX_DEPTH,
     )
     inputs = [x, epsilon, momentum, uniforms]

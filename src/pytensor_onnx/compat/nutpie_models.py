@@ -61,55 +61,69 @@ class CFunctionModel(CompiledPyMCModel):
         return self.change(**updates)
 
 
-def c_function_model(
-    *,
-    density: int,
-    expansion: int,
-    user_data: np.ndarray,
-    kept: Any,
-    change: Callable[..., CFunctionModel],
-    size: int,
-    shapes: dict[str, tuple[int, ...]],
-    coords: dict[str, Any],
-    dims: dict[str, tuple[str, ...]],
-    starts: Callable[[int | None], np.ndarray],
-    reparameterized_names: Sequence[str],
-) -> CFunctionModel:
-    """Return a model of the addresses of its C functions.
+@dataclass(frozen=True)
+class CFunctions:
+    """The addresses of the C functions of a model.
 
-    Parameters
+    Attributes
     ----------
     density, expansion, user_data
         The C functions, and their last argument.
-    kept, change
-        As in `CFunctionModel`.
-    size
-        Size of the point.
+    kept
+        Objects that the C functions need.
+    """
+
+    density: int
+    expansion: int
+    user_data: np.ndarray
+    kept: Any
+
+
+@dataclass(frozen=True)
+class TraceVariables:
+    """The point and the variables of a trace of nutpie.
+
+    Attributes
+    ----------
+    size, starts
+        Size of the point, and a function from a seed to a first point.
     shapes
         Shapes of all variables, in the order of the results.
     coords, dims, reparameterized_names
         As in a trace of nutpie.
-    starts
-        Function from a seed to a first point.
     """
+
+    size: int
+    starts: Callable[[int | None], np.ndarray]
+    shapes: dict[str, tuple[int, ...]]
+    coords: dict[str, Any]
+    dims: dict[str, tuple[str, ...]]
+    reparameterized_names: Sequence[str]
+
+
+def c_function_model(
+    functions: CFunctions, of: TraceVariables, change: Callable[..., CFunctionModel]
+) -> CFunctionModel:
+    """Return a model of C functions, and of a function from values of data to another model."""
+    shapes = of.shapes
     bounds = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes.values())])
     slices = [slice(int(a), int(b)) for a, b in pairwise(bounds)]
     return CFunctionModel(
-        dims=dims,
-        reparameterized_names=list(reparameterized_names),
-        compiled_logp_func=CFunction(density),
-        compiled_expand_func=CFunction(expansion),
-        initial_point_func=starts,
+        dims=of.dims,
+        reparameterized_names=list(of.reparameterized_names),
+        compiled_logp_func=CFunction(functions.density),
+        compiled_expand_func=CFunction(functions.expansion),
+        initial_point_func=of.starts,
         shared_data={},
         shared_var_keys={},
-        user_data=user_data,
+        user_data=functions.user_data,
         n_expanded=int(bounds[-1]),
         shape_info=(list(shapes), slices, list(shapes.values())),
         logp_func=None,
         expand_func=None,
-        _n_dim=size,
+        _n_dim=of.size,
         _shapes=shapes,
-        _coords=coords,
-        kept=kept,
+        _coords=of.coords,
+        kept=functions.kept,
         change=change,
     )

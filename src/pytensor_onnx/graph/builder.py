@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from inspect import getdoc
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import onnx_ir as ir
 
 from pytensor_onnx.graph.dims import Dims
 from pytensor_onnx.graph.emitter import Operand
-from pytensor_onnx.graph.model_functions import define
+from pytensor_onnx.graph.model_functions import Described, define
 from pytensor_onnx.graph.scope import ModelScope
-from pytensor_onnx.graph.subgraphs import Body, SubgraphBuilder, parameter_names
+from pytensor_onnx.graph.subgraphs import Body, SubgraphBuilder
 
-__all__ = ["Body", "Builder", "ModelScope", "Operand"]
+__all__ = ["Body", "Builder", "Described", "ModelScope", "Operand"]
 
 
 class Builder(SubgraphBuilder):
@@ -44,10 +43,7 @@ class Builder(SubgraphBuilder):
         variant: str | None = None,
         key: Hashable = None,
         shapes: Sequence[Dims] | None = None,
-        source: Callable | None = None,
-        parameters: Sequence[str | None] = (),
-        is_definition: bool = False,
-        is_standard: bool = False,
+        described: Described | None = None,
     ) -> Any:
         """Call a model-local function, which is defined on its first use.
 
@@ -70,15 +66,8 @@ class Builder(SubgraphBuilder):
         shapes
             Dimensions of the operands that the definition may rely on; without them it must serve
             every rank.
-        source
-            Python function whose docstring documents the model-local function, and whose
-            parameters name its parameters; the body unless given.
-        parameters
-            Other names for the parameters.
-        is_definition
-            Whether the function is an elementwise definition; see `LocalFunction`.
-        is_standard
-            Whether name and variant tell all that the function depends on but for sizes and ranks.
+        described
+            Its documentation, names of its parameters, and what is known of it.
 
         Returns
         -------
@@ -91,28 +80,12 @@ class Builder(SubgraphBuilder):
         key = key or name, None if shapes is None else tuple(map(tuple, shapes))
         local = self.scope.functions.get(key)
         if local is None:
-            names = parameters or parameter_names(source or body, len(operands))
             inner = Builder(self.scope, in_function=True, shaped=shapes is not None)
-            local = define(
-                inner,
-                name,
-                body,
-                operands,
-                shapes,
-                names,
-                is_definition=is_definition,
-                is_standard=is_standard,
-            )
-            local.function.doc_string = _summary(source or body)
+            local = define(inner, name, body, operands, shapes, described or Described())
             self.scope.functions[key] = local
         values = [ir.Value(type=out.type) for out in local.function.outputs]
         self._emit(local.function.name, operands, values, domain=local.function.domain)
         return values if local.returns_list else values[0]
-
-
-def _summary(function: Callable) -> str | None:
-    """Return the first line of a docstring."""
-    return (getdoc(function) or "").partition("\n")[0] or None
 
 
 def _dtype_name(value: ir.Value) -> str:

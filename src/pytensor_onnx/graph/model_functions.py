@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from inspect import getdoc
 
 import onnx_ir as ir
 
@@ -10,7 +12,30 @@ from pytensor_onnx.graph.dims import Dims
 from pytensor_onnx.graph.domains import DOMAINS, FUNCTION_DOMAIN, STANDARD_DOMAIN
 from pytensor_onnx.graph.names import Names, name_values, rename_in_subgraphs, snake_case
 from pytensor_onnx.graph.scope import LocalFunction, live_nodes
-from pytensor_onnx.graph.subgraphs import Body, SubgraphBuilder
+from pytensor_onnx.graph.subgraphs import Body, SubgraphBuilder, parameter_names
+
+
+@dataclass(frozen=True)
+class Described:
+    """Facts of a model-local function beside its body.
+
+    Attributes
+    ----------
+    source
+        Python function whose docstring documents the model-local function, and whose parameters
+        name its parameters; the body unless given.
+    parameters
+        Other names for the parameters, None for those without one.
+    is_definition
+        Whether the function is an elementwise definition; see `LocalFunction`.
+    is_standard
+        Whether name and variant tell all that the function depends on but for sizes and ranks.
+    """
+
+    source: Callable | None = None
+    parameters: Sequence[str | None] = ()
+    is_definition: bool = False
+    is_standard: bool = False
 
 
 def define(
@@ -19,10 +44,7 @@ def define(
     body: Body,
     operands: Sequence[ir.Value],
     shapes: Sequence[Dims] | None,
-    parameters: Sequence[str | None],
-    *,
-    is_definition: bool = False,
-    is_standard: bool = False,
+    described: Described,
 ) -> LocalFunction:
     """Return the model-local function of a body.
 
@@ -38,14 +60,11 @@ def define(
         Values of the dtypes that the function takes.
     shapes
         Dimensions of the operands that the body may rely on.
-    parameters
-        Names of the operands, None for those without one.
-    is_definition
-        Whether the body is an elementwise definition.
-    is_standard
-        Whether the name tells all that the function depends on but for sizes and ranks.
+    described
+        Names of the parameters, documentation, and what is known of the function.
     """
-    names = Names()
+    names, source = Names(), described.source or body
+    parameters = described.parameters or parameter_names(source, len(operands))
     inputs = [
         ir.Value(name=names.unique(wanted or ("x" if len(operands) == 1 else f"x{i}")), type=x.type)
         for i, (wanted, x) in enumerate(zip(parameters, operands, strict=True))
@@ -70,6 +89,13 @@ def define(
         opset_imports={"": inner.scope.opset_version, **DOMAINS},
     )
     unique = inner.scope.function_names.unique(name)
-    domain = STANDARD_DOMAIN if is_standard and unique == name else FUNCTION_DOMAIN
+    is_standard = described.is_standard and unique == name
+    domain = STANDARD_DOMAIN if is_standard else FUNCTION_DOMAIN
     function = ir.Function(domain, unique, graph=graph, attributes=[])
-    return LocalFunction(function, returns_list, is_definition)
+    function.doc_string = _summary(source)
+    return LocalFunction(function, returns_list, described.is_definition)
+
+
+def _summary(function: Callable) -> str | None:
+    """Return the first line of a docstring."""
+    return (getdoc(function) or "").partition("\n")[0] or None

@@ -13,7 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.ops.random.draws import NormalPairs, StandardUniform
-from pytensor_onnx.pymc.nuts import State, draw
+from pytensor_onnx.pymc.nuts import Randomness, State, draw
 from pytensor_onnx.pymc.seeds import state_of_seed
 from pytensor_onnx.pymc.trees import Density
 from pytensor_onnx.pymc.warmup import (
@@ -227,10 +227,9 @@ def _sample(
             density,
             data,
             state,
+            Randomness(momentum, uniform),
             scale=scale.scale,
             step_size=epsilon,
-            momentum=momentum,
-            uniforms=uniform,
             max_depth=settings.max_depth,
         )
         step_size, scale = after_draw(

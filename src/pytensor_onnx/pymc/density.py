@@ -20,7 +20,7 @@ from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.named_dims import is_named, tensor_of, without_named
 from pytensor_onnx.pymc.column_names import columns_of_data
 from pytensor_onnx.pymc.inputs import Inputs, continuous_inputs
-from pytensor_onnx.pymc.making import make_program
+from pytensor_onnx.pymc.making import Labels, make_program
 from pytensor_onnx.pymc.model_arguments import (
     SPACES,
     read_choice,
@@ -151,7 +151,7 @@ def export_outputs(wanted: DensityOutputs, outputs: Sequence[str]) -> ONNXProgra
         results,
         options.export,
         description=description,
-        columns=columns_of_data(graph),
+        labels=Labels(columns=columns_of_data(graph)),
         batch=options.batch,
     )
 

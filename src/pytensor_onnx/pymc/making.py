@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,22 @@ from pytensor_onnx.pymc.model_graphs import ModelGraph
 from pytensor_onnx.pymc.provenance import METADATA, provenance
 
 
+@dataclass(frozen=True)
+class Labels:
+    """Names beside those of inputs and outputs.
+
+    Attributes
+    ----------
+    output_axes
+        Names of the axes of unknown size that all outputs begin with.
+    columns
+        Names of the columns of inputs and outputs; others than those of the file do not count.
+    """
+
+    output_axes: Mapping[int, str] = field(default_factory=dict)
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
 def check_names(names: Sequence[str]) -> None:
     """Raise if a name stands for two of the inputs and outputs."""
     for name in names:
@@ -39,8 +55,7 @@ def make_program(
     options: ExportOptions,
     *,
     description: Mapping[str, Any],
-    output_axes: Mapping[int, str] | None = None,
-    columns: Mapping[str, Sequence[str]] | None = None,
+    labels: Labels = Labels(),
     batch: bool = False,
 ) -> ONNXProgram:
     """Export graphs of a model, with its description in the metadata.
@@ -50,13 +65,14 @@ def make_program(
     are two of one, which is compared with the graphs of a single point, too.
     """
     inputs.drop_unused(list(outputs.values()))
+    output_axes = labels.output_axes
     if batch:
         inputs, outputs = _of_batch(inputs, outputs, options.verify)
-        output_axes = {0: BATCH, **(output_axes or {})}
+        output_axes = {0: BATCH, **output_axes}
     names = [*(str(v.name) for v in inputs.variables), *outputs]
     names = [identifier(name) for name in names]
     check_names(names)
-    known = {k: v for k, v in (columns or {}).items() if k in names}
+    known = {k: v for k, v in labels.columns.items() if k in names}
     features = {**known, **(options.feature_names or {})}
     program = export_graph(
         inputs.variables,
@@ -74,7 +90,7 @@ def make_program(
         graph, [str(v.name) for v in inputs.variables], **description
     )
     for value in program.model.graph.outputs:
-        _name_axes(value, output_axes or {})
+        _name_axes(value, output_axes)
     describe_rows(program.model, features)
     if options.verify:
         points = inputs.examples, inputs.moved(np.random.default_rng(1))

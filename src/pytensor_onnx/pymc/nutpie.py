@@ -12,7 +12,12 @@ import pymc as pm
 from nutpie.compiled_pyfunc import from_pyfunc
 from pymc.initial_point import make_initial_point_fn
 
-from pytensor_onnx.compat.nutpie_models import c_function_model, takes_c_functions
+from pytensor_onnx.compat.nutpie_models import (
+    CFunctions,
+    TraceVariables,
+    c_function_model,
+    takes_c_functions,
+)
 from pytensor_onnx.errors import ArgumentError, RunError
 from pytensor_onnx.pymc.density import export_logp
 from pytensor_onnx.pymc.model_arguments import read_strings, unknown
@@ -88,7 +93,8 @@ def nutpie_model(
     }
     size, make_start = graph.start.size, _starts(model, graph)
     if _runs_in_c(density, constrain):
-        return _c_model(density, constrain, given, size, shapes, make_start, described)
+        variables = TraceVariables(size, make_start, shapes, **described)
+        return _c_model(density, constrain, given, variables)
     return from_pyfunc(
         ndim=size,
         make_logp_fn=lambda: _log_density(density),
@@ -114,14 +120,11 @@ def _c_model(
     density: ONNXProgram,
     constrain: ONNXProgram | None,
     data: dict[str, Any],
-    size: int,
-    shapes: dict[str, Shape],
-    starts: Callable[[int | None], np.ndarray],
-    described: dict[str, Any],
+    variables: TraceVariables,
 ) -> CompiledModel:
     """Return a model of nutpie that calls C functions of the library."""
     models = [
-        CModel(None if program is None else program.session, POINT, size, data)
+        CModel(None if program is None else program.session, POINT, variables.size, data)
         for program in (density, constrain)
     ]
 
@@ -130,19 +133,11 @@ def _c_model(
             if name not in data:
                 raise ValueError(f"Unknown data variable: {name}")
         changed = {**data, **updates}
-        return _c_model(density, constrain, changed, size, shapes, starts, described)
+        return _c_model(density, constrain, changed, variables)
 
-    return c_function_model(
-        density=log_density(),
-        expansion=expansion(),
-        user_data=np.array([model.address for model in models], "uintp"),
-        kept=models,
-        change=change,
-        size=size,
-        shapes=shapes,
-        starts=starts,
-        **described,
-    )
+    addresses = np.array([model.address for model in models], "uintp")
+    functions = CFunctions(log_density(), expansion(), addresses, kept=models)
+    return c_function_model(functions, variables, change)
 
 
 def _log_density(program: ONNXProgram) -> Callable[..., tuple[float, np.ndarray]]:

@@ -90,15 +90,29 @@ class Trajectory(NamedTuple):
     grows: TensorVariable
 
 
+class Randomness(NamedTuple):
+    """The random numbers of one draw of each chain.
+
+    Attributes
+    ----------
+    momentum
+        Standard normal numbers, as many as coordinates.
+    uniforms
+        Numbers in [0, 1), of shape ``(max_depth, 3, chain)``.
+    """
+
+    momentum: TensorVariable
+    uniforms: TensorVariable
+
+
 def draw(
     density: Density,
     data: Sequence[TensorVariable],
     state: State,
+    numbers: Randomness,
     *,
     scale: TensorVariable,
     step_size: TensorVariable,
-    momentum: TensorVariable,
-    uniforms: TensorVariable,
     max_depth: int,
 ) -> tuple[State, Statistics]:
     """Return the next draw of each chain.
@@ -114,18 +128,17 @@ def draw(
         The log-density with its gradient, and the further variables that it takes.
     state
         The last draws.
+    numbers
+        The random numbers.
     scale
         Standard deviations of the coordinates, as they are known: the roots of the diagonal of the
         inverse mass matrix.
     step_size
         Step sizes of the leapfrog integrator, in units of the scale.
-    momentum
-        Standard normal numbers, as many as coordinates.
-    uniforms
-        Numbers in [0, 1), of shape ``(max_depth, 3, chain)``.
     max_depth
         Largest number of doublings.
     """
+    momentum, uniforms = numbers
     energy = kinetic_energy(momentum) - state.log_density
     half_step = 0.5 * step_size[..., None] * scale
     least = -DIVERGENCE - energy
@@ -153,9 +166,9 @@ def draw(
     )
     sample, steps = last.sample, last.steps
     after = State(sample.x, sample.log_density, sample.gradient)
-    numbers = last.depth.astype("int64"), steps.astype("int64")
+    counts = last.depth.astype("int64"), steps.astype("int64")
     acceptance = last.acceptance / steps
-    return after, Statistics(sample.energy, *numbers, acceptance, last.divergences > 0.0)
+    return after, Statistics(sample.energy, *counts, acceptance, last.divergences > 0.0)
 
 
 def _double(

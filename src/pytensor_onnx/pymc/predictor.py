@@ -24,7 +24,7 @@ from pytensor_onnx.pymc import summaries
 from pytensor_onnx.pymc.column_names import columns_of_data, columns_of_summaries
 from pytensor_onnx.pymc.forward import forward
 from pytensor_onnx.pymc.inputs import Inputs
-from pytensor_onnx.pymc.making import make_program
+from pytensor_onnx.pymc.making import Labels, make_program
 from pytensor_onnx.pymc.model_arguments import (
     check_loops,
     check_model,
@@ -170,7 +170,8 @@ def export_predictor(
         endings = {kind: summary.endings(kind, categories or {}, name) for kind in kinds}
         endings.pop(DRAWS, None)
         columns.update(columns_of_summaries(graph.model, name, rank, endings))
-    return make_program(graph, inputs, results, read, description=description, columns=columns)
+    labels = Labels(columns=columns)
+    return make_program(graph, inputs, results, read, description=description, labels=labels)
 
 
 def _as_tensors(

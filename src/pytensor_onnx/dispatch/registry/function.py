@@ -22,7 +22,7 @@ from pytensor_onnx.dispatch.registry.definition_instance import (
 )
 from pytensor_onnx.dispatch.registry.graphs import NestedProblems, convert_inner
 from pytensor_onnx.functions.registry import DEFINITIONS, Definition, definition_of
-from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.builder import Builder, Described
 from pytensor_onnx.graph.dims import broadcast, dims_of
 from pytensor_onnx.graph.inference import dtype_of
 
@@ -183,8 +183,7 @@ def _call_by_blocks(
         *inputs,
         variant=f"{case.variant}_in_blocks",
         key=(case.identity, "in blocks"),
-        source=case.definition.expression,
-        is_standard=case.is_standard,
+        described=Described(case.definition.expression, is_standard=case.is_standard),
     )
 
 
@@ -211,9 +210,11 @@ def _call_function(case: Specialised, build: Builder, inputs: Sequence[ir.Value]
         variant=case.variant,
         key=case.identity,
         shapes=None if case.ranks is None else [v.type.shape for v in case.operands()],
-        source=case.definition.expression,
-        is_definition=case.definition.is_elementwise,
-        is_standard=case.is_standard,
+        described=Described(
+            case.definition.expression,
+            is_definition=case.definition.is_elementwise,
+            is_standard=case.is_standard,
+        ),
     )
 
 

@@ -30,7 +30,7 @@ from pytensor_onnx.dispatch.registry.types import (
 )
 from pytensor_onnx.encodings import is_encoded, tensor_types
 from pytensor_onnx.errors import LoweringError, Problem, UnsupportedCase
-from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.builder import Builder, Described
 from pytensor_onnx.graph.dims import Dim, dims_of
 from pytensor_onnx.graph.origins import LINE, LOOP, NODE, OP, VARIABLE
 from pytensor_onnx.ops.loops.loop_check_ops import loop_of_index
@@ -310,7 +310,9 @@ def lower_op_from_graph(op: OpFromGraph, node: Apply, build: Builder, *inputs: i
         variant="",
         key=op,
         shapes=[getattr(variable.type, "shape", ()) for variable in op.fgraph.inputs],
-        source=body if type(op) is OpFromGraph else type(op),
-        # PyTensor drops the names of the inner graph; those of the first call stand for them.
-        parameters=[variable.name for variable in node.inputs],
+        described=Described(
+            body if type(op) is OpFromGraph else type(op),
+            # PyTensor drops the names of the inner graph; those of the first call stand for them.
+            parameters=[variable.name for variable in node.inputs],
+        ),
     )

@@ -140,7 +140,7 @@ def _of_lower(
     of_start = a, b, parts.x, parts.y
     d = distance_from_mean(*of_start)
     at_split = density(*of_start, d, stirling_factor(a, b), is_exact=True)
-    sums = integrate(*of_start, top, d, is_first)
+    sums = integrate(of_start, top, d, is_first)
     of_top = _of_logarithm(*of_start, top, d, is_first)
     chosen = pt.switch(is_first, one, zero)
     last = of_top * sums.integral + sums.moment

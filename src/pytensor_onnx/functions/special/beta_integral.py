@@ -124,7 +124,7 @@ def _lower(
     of_start = a, b, parts.x, parts.y
     d = distance_from_mean(*of_start) if rule.is_exact else a * parts.y - b * parts.x
     at_split = density(*of_start, d, factor, rule.is_exact)
-    sums = integrate(*of_start, top, d, rule=rule)
+    sums = integrate(of_start, top, d, rule=rule)
     raised = sums.total + sums.term * top * sums.integral
     value = pt.switch(parts.is_raised, raised, a * sums.integral) * (at_split / a)
     growth, decrease = parts.growths(a, b, parts.logarithms())

@@ -80,10 +80,7 @@ class Sums(NamedTuple):
 
 
 def integrate(
-    a: TensorVariable,
-    b: TensorVariable,
-    x: TensorVariable,
-    y: TensorVariable,
+    of: tuple[TensorVariable, TensorVariable, TensorVariable, TensorVariable],
     top: TensorVariable,
     d: TensorVariable,
     is_first: TensorVariable | None = None,
@@ -91,11 +88,13 @@ def integrate(
 ) -> Sums:
     """Sum the terms from ``a`` to ``top``, and integrate for ``top`` in the place of ``a``.
 
+    The operands ``a``, ``b``, ``x`` and ``y = 1 - x`` are given together.
     The variable is ``q = tanh(u/8)``, in which everything is rational, and nothing cancels in
     ``g`` but the linear terms of two logarithms, of ``1 - y c`` and ``1 + x c``. With ``is_first``,
     the sums have derivatives by ``a`` where that is true, and by ``b`` elsewhere. ``d`` is
     ``a y - b x``.
     """
+    a, b, x, y = of
     none = pt.zeros_like(x)
     end, curve = _interval(b, x, y, top, pt.switch(top > a, top * y - b * x, d), rule)
     sums, slopes = _Partial(none, none, none, pt.ones_like(x)), _Slopes(none, none, none)

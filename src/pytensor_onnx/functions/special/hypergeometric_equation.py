@@ -74,7 +74,8 @@ def follow_equation(
     wave = pt.switch(has_waves, constant(z, 4.0) / size, constant(z, math.inf))
 
     # The few elements that go on.
-    [value] = of_few(z0 < z, _follow, [value], [slope, z0, of, end, logarithm, d, wave])
+    way = _Way(z0, end, logarithm, wave)
+    [value] = of_few(z0 < z, _follow, [value], [slope, of, d, way])
     return value, loss
 
 
@@ -99,18 +100,20 @@ class _Limits(NamedTuple):
     near_one: TensorVariable
 
 
+class _Way(NamedTuple):
+    """The way from ``z0`` to the end, whose ``w`` has this logarithm, along waves or not."""
+
+    z0: TensorVariable
+    end: Place
+    logarithm: TensorVariable
+    wave: TensorVariable
+
+
 def _follow(
-    value: TensorVariable,
-    slope: TensorVariable,
-    z0: TensorVariable,
-    of: Parameters,
-    end: Place,
-    logarithm: TensorVariable,
-    d: TensorVariable,
-    wave: TensorVariable,
+    value: TensorVariable, slope: TensorVariable, of: Parameters, d: TensorVariable, way: _Way
 ) -> list[TensorVariable]:
     """Move the value from ``z0`` to the end by Taylor series."""
-    z, w = end
+    z0, (z, w), logarithm, wave = way
     zero, one, eight, last = (constant(z, n) for n in (0.0, 1.0, 8.0, 2.0**_NEXT_TO_ONE))
     start, end = Place(z0, one - z0), Place(z, pt.maximum(w, last))
     # Steps shorten where the other solution falls steeply: its terms would cancel.

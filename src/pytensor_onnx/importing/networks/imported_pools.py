@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,8 @@ def max_pool(
     outputs: int = 1,
 ) -> list[TensorVariable]:
     """Return the maximum of each window, and its position in the array."""
-    windows, x, _ = _windows(x, auto_pad, ceil_mode, dilations, kernel_shape, pads, strides, True)
+    windows = _windows(kernel_shape, strides, dilations, ceil_mode)
+    windows, x, _ = _padded(x, windows, auto_pad, pads, is_max=True)
     if outputs > 1:
         return _with_positions(x, windows, storage_order)
     if x.type.dtype.startswith("float"):
@@ -56,9 +58,8 @@ def average_pool(
     strides: Ints = None,
 ) -> TensorVariable:
     """Return the mean of each window."""
-    windows, padded, mask = _windows(
-        x, auto_pad, ceil_mode, dilations, kernel_shape, pads, strides, False
-    )
+    windows = _windows(kernel_shape, strides, dilations, ceil_mode)
+    windows, padded, mask = _padded(x, windows, auto_pad, pads)
     if mask is None or count_include_pad:
         return _pooled(nn.avg_pool, padded, windows, count_include_pad=bool(count_include_pad))
     return _pooled(nn.avg_pool, padded, windows) / _pooled(nn.avg_pool, mask, windows)
@@ -77,36 +78,35 @@ def lp_pool(
     strides: Ints = None,
 ) -> TensorVariable:
     """Return a norm of each window."""
-    windows, x, _ = _windows(x, auto_pad, ceil_mode, dilations, kernel_shape, pads, strides, False)
+    windows = _windows(kernel_shape, strides, dilations, ceil_mode)
+    windows, x, _ = _padded(x, windows, auto_pad, pads)
     return _pooled(nn.lp_pool, x, windows, p=p)
 
 
-def _windows(
-    x: TensorVariable,
-    auto_pad: str,
-    ceil_mode: int,
-    dilations: Ints,
-    kernel: Sequence[int],
-    pads: Ints,
-    strides: Ints,
-    is_max: bool,
-) -> tuple[Windows, TensorVariable, TensorVariable | None]:
-    """Return the windows, and the array and a mask with padding of unknown size."""
+def _windows(kernel: Sequence[int], strides: Ints, dilations: Ints, ceil_mode: int) -> Windows:
+    """Return windows without padding."""
     rank = len(kernel)
     if rank not in (1, 2, 3):
         raise UnsupportedCase(f"it has {rank} spatial axes; pools have one to three")
     steps, gaps = tuple(strides or (1,) * rank), tuple(dilations or (1,) * rank)
-    spans = [(k - 1) * d + 1 for k, d in zip(kernel, gaps, strict=True)]
-    padding = window_pads(x, auto_pad, pads, spans, steps)
+    return Windows(tuple(kernel), steps, ((0, 0),) * rank, gaps, bool(ceil_mode))
+
+
+def _padded(
+    x: TensorVariable, windows: Windows, auto_pad: str, pads: Ints, is_max: bool = False
+) -> tuple[Windows, TensorVariable, TensorVariable | None]:
+    """Return windows with padding, and the array and a mask with padding of unknown size."""
+    spans = [(k - 1) * d + 1 for k, d in zip(windows.window, windows.dilation, strict=True)]
+    padding = window_pads(x, auto_pad, pads, spans, windows.stride)
     mask = None
     if not are_known(padding):
         mask = pad_with_zeros(pt.ones_like(x), padding)
         x = pad_with_zeros(x, padding)
         if is_max:
             x = pt.switch(pt.eq(mask, like(x, 0)), like(x, -np.inf), x)
-        padding = pairs(None, rank)
+        padding = pairs(None, windows.rank)
     known = tuple((int(a), int(b)) for a, b in padding)
-    return Windows(tuple(kernel), steps, known, gaps, bool(ceil_mode)), x, mask
+    return replace(windows, padding=known), x, mask
 
 
 def _pooled(

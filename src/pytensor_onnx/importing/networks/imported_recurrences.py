@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytensor
@@ -47,6 +47,41 @@ class _Options:
     is_reset_late: bool = True
 
 
+@dataclass(frozen=True)
+class _Operands:
+    """The operands of a recurrent operator."""
+
+    x: TensorVariable
+    w: TensorVariable
+    r: TensorVariable
+    bias: Optional
+    lengths: Optional
+    states: Sequence[Optional]
+    peepholes: Optional = None
+
+    def of_direction(self, i: int) -> _Operands:
+        """Return the operands of one direction: its part of the weights and states."""
+        w, r, bias, *states, peepholes = (
+            None if v is None else v[i : i + 1]
+            for v in (self.w, self.r, self.bias, *self.states, self.peepholes)
+        )
+        return _Operands(self.x, w, r, bias, self.lengths, states, peepholes)
+
+    def batch_last(self) -> _Operands:
+        """Return operands whose first axis is the batch with the batch behind the steps."""
+        states = [None if s is None else s.dimshuffle(1, 0, 2) for s in self.states]
+        return replace(self, x=self.x.dimshuffle(1, 0, 2), states=states)
+
+
+@dataclass(frozen=True)
+class _Direction:
+    """One pass over a sequence: its activations by name, and as functions."""
+
+    is_reversed: bool
+    names: tuple[str, ...]
+    functions: Sequence[Callable[..., Any]]
+
+
 @onnx_import("LSTM")
 def lstm(
     x: TensorVariable,
@@ -77,7 +112,7 @@ def lstm(
         activation_beta,
         input_forget=bool(input_forget),
     )
-    return _run(_LSTM, options, x, w, r, bias, lengths, [h, c], peepholes)
+    return _run(_LSTM, options, _Operands(x, w, r, bias, lengths, [h, c], peepholes))
 
 
 @onnx_import("GRU")
@@ -108,7 +143,7 @@ def gru(
         activation_beta,
         is_reset_late=bool(linear_before_reset),
     )
-    return _run(_GRU, options, x, w, r, bias, lengths, [h])
+    return _run(_GRU, options, _Operands(x, w, r, bias, lengths, [h]))
 
 
 @onnx_import("RNN")
@@ -130,34 +165,20 @@ def rnn(
 ) -> list[TensorVariable]:
     """Run an Elman network."""
     options = _Options(direction, layout, clip, activations, activation_alpha, activation_beta)
-    return _run(_RNN, options, x, w, r, bias, lengths, [h])
+    return _run(_RNN, options, _Operands(x, w, r, bias, lengths, [h]))
 
 
-def _run(
-    layer: _Layer,
-    options: _Options,
-    x: TensorVariable,
-    w: TensorVariable,
-    r: TensorVariable,
-    bias: Optional,
-    lengths: Optional,
-    states: Sequence[Optional],
-    peepholes: Optional = None,
-) -> list[TensorVariable]:
+def _run(layer: _Layer, options: _Options, operands: _Operands) -> list[TensorVariable]:
     """Run each direction; return all outputs and the last states."""
     if options.layout:
-        x = x.dimshuffle(1, 0, 2)
-        states = [None if s is None else s.dimshuffle(1, 0, 2) for s in states]
-    directions = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
-    found = []
-    for i, is_reversed in enumerate(directions[options.direction]):
-        part = slice(i, i + 1)
-        own = [None if v is None else v[part] for v in (w, r, bias, *states, peepholes)]
-        count = len(options.activations) // len(directions[options.direction])
-        functions = options.activations[i * count : (i + 1) * count] or layer.functions
-        if len(directions[options.direction]) == 1:
-            own = [w, r, bias, *states, peepholes]
-        found.append(_direction(layer, options, functions, is_reversed, x, lengths, *own))
+        operands = operands.batch_last()
+    directions = _directions(layer, options)
+    found = [
+        _run_direction(
+            layer, options, direction, operands.of_direction(i) if len(directions) > 1 else operands
+        )
+        for i, direction in enumerate(directions)
+    ]
     y, *last = (
         parts[0] if len(parts) == 1 else pt.concatenate(parts, axis=1 - (n > 0))
         for n, parts in enumerate(zip(*found, strict=True))
@@ -167,43 +188,38 @@ def _run(
     return [y, *last]
 
 
-def _direction(
-    layer: _Layer,
-    options: _Options,
-    functions: Sequence[str],
-    is_reversed: bool,
-    x: TensorVariable,
-    lengths: Optional,
-    w: TensorVariable,
-    r: TensorVariable,
-    bias: Optional,
-    *others: Optional,
+def _directions(layer: _Layer, options: _Options) -> list[_Direction]:
+    """Return the passes over a sequence; all activations take their parameters in order."""
+    reverses = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
+    alphas, betas = iter(options.alphas), iter(options.betas)
+    count = len(layer.functions)
+    found = []
+    for i, is_reversed in enumerate(reverses[options.direction]):
+        names = tuple(options.activations[i * count : (i + 1) * count]) or layer.functions
+        functions = [_function(name.lower(), alphas, betas) for name in names]
+        found.append(_Direction(is_reversed, names, functions))
+    return found
+
+
+def _run_direction(
+    layer: _Layer, options: _Options, direction: _Direction, of: _Operands
 ) -> list[TensorVariable]:
     """Run one direction, by the package's Op where it computes this case."""
-    *states, peepholes = others
-    states = states[: layer.states]
-    is_plain = tuple(functions) == layer.functions and lengths is None and peepholes is None
+    of = replace(of, states=of.states[: layer.states])
+    is_plain = direction.names == layer.functions and of.lengths is None and of.peepholes is None
     is_plain = is_plain and options.clip is None and not options.input_forget
     if not (is_plain and options.is_reset_late):
-        functions_of = _functions(functions, options)
-        return _loop(
-            layer, options, functions_of, is_reversed, x, lengths, w, r, bias, states, peepholes
-        )
-    given = [s for s in states if s is not None]
-    filled = [pt.zeros_like(given[0]) if s is None else s for s in states] if given else []
+        return _loop(layer, options, direction, of)
+    given = [s for s in of.states if s is not None]
+    filled = [pt.zeros_like(given[0]) if s is None else s for s in of.states] if given else []
     op = layer.op(
-        hidden=r.type.shape[-1],
-        has_bias=bias is not None,
+        hidden=of.r.type.shape[-1],
+        has_bias=of.bias is not None,
         has_states=bool(filled),
-        is_reversed=is_reversed,
+        is_reversed=direction.is_reversed,
     )
-    return list(op(x, w, r, *([] if bias is None else [bias]), *filled, return_list=True))
-
-
-def _functions(names: Sequence[str], options: _Options) -> list[Callable[..., Any]]:
-    """Return the activation functions with their parameters, which are listed in order."""
-    alphas, betas = iter(options.alphas), iter(options.betas)
-    return [_function(name.lower(), alphas, betas) for name in names]
+    biases = [] if of.bias is None else [of.bias]
+    return list(op(of.x, of.w, of.r, *biases, *filled, return_list=True))
 
 
 def _function(name: str, alphas: Any, betas: Any) -> Callable[..., Any]:
@@ -240,28 +256,19 @@ def _function(name: str, alphas: Any, betas: Any) -> Callable[..., Any]:
 
 
 def _loop(
-    layer: _Layer,
-    options: _Options,
-    functions: Sequence[Callable[..., Any]],
-    is_reversed: bool,
-    x: TensorVariable,
-    lengths: Optional,
-    w: TensorVariable,
-    r: TensorVariable,
-    bias: Optional,
-    states: Sequence[Optional],
-    peepholes: Optional,
+    layer: _Layer, options: _Options, direction: _Direction, of: _Operands
 ) -> list[TensorVariable]:
     """Run the steps of the standard in a scan; steps beyond a length keep the state."""
+    x, r, is_reversed = of.x, of.r, direction.is_reversed
     hidden = size(r, 2)
     zeros = pt.zeros((size(x, 1), hidden), dtype=x.type.dtype)
-    initial = [zeros if s is None else s[0] for s in states]
+    initial = [zeros if s is None else s[0] for s in of.states]
     half = layer.gates * hidden
-    of_input = None if bias is None else bias[0, :half]
-    of_state = None if bias is None else bias[0, half:]
+    of_input = None if of.bias is None else of.bias[0, :half]
+    of_state = None if of.bias is None else of.bias[0, half:]
     present = [v for v in (of_input, of_state) if v is not None]
-    points = [] if peepholes is None else [peepholes[0]]
-    ends = [] if lengths is None else [lengths]
+    points = [] if of.peepholes is None else [of.peepholes[0]]
+    ends = [] if of.lengths is None else [of.lengths]
     step_of = {_LSTM.op: _lstm_step, _GRU.op: _gru_step, _RNN.op: _rnn_step}[layer.op]
 
     def bounded(v: TensorVariable) -> TensorVariable:
@@ -276,7 +283,7 @@ def _loop(
         weights = _Weights(r, biases, hidden, more[0] if points else None)
         if biases:
             product = product + biases[0]
-        new = step_of(product, own, weights, functions, bounded, options)
+        new = step_of(product, own, weights, direction.functions, bounded, options)
         if ends:
             is_on = (index < more[-1])[:, None]
             output = pt.switch(is_on, new[0], pt.zeros_like(new[0]))
@@ -288,7 +295,7 @@ def _loop(
         step,
         sequences=[pt.arange(size(x, 0)), x],
         outputs_info=[*initial, *([None] if ends else [])],
-        non_sequences=[w[0].T, r[0].T, *present, *points, *ends],
+        non_sequences=[of.w[0].T, r[0].T, *present, *points, *ends],
         go_backwards=is_reversed,
         return_list=True,
         return_updates=False,

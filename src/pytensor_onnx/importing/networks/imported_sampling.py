@@ -219,9 +219,9 @@ def roi_align(
     spatial_scale: float = 1.0,
 ) -> TensorVariable:
     """Pool regions of interest over a grid of samples, as in versions 10 to 15."""
-    return _aligned(
-        x, rois, batch, False, mode, (output_height, output_width), sampling_ratio, spatial_scale
-    )
+    bounds = rois * like(rois, spatial_scale)
+    counts = (output_height, output_width)
+    return _aligned(x, bounds, batch, counts, sampling_ratio, mode)
 
 
 @onnx_import("RoiAlign", since=16)
@@ -239,31 +239,30 @@ def roi_align_by_coordinates(
 ) -> TensorVariable:
     """Pool regions of interest over a grid of samples."""
     is_half = coordinate_transformation_mode == "half_pixel"
-    return _aligned(
-        x, rois, batch, is_half, mode, (output_height, output_width), sampling_ratio, spatial_scale
-    )
+    bounds = rois * like(rois, spatial_scale) - like(rois, 0.5 if is_half else 0)
+    counts = (output_height, output_width)
+    return _aligned(x, bounds, batch, counts, sampling_ratio, mode, is_half=is_half)
 
 
 def _aligned(
     x: TensorVariable,
-    rois: TensorVariable,
+    bounds: TensorVariable,
     batch: TensorVariable,
-    is_half: bool,
-    mode: str,
     counts: tuple[int, int],
     ratio: int,
-    scale: float,
+    mode: str,
+    is_half: bool = False,
 ) -> TensorVariable:
+    """Pool regions with bounds in pixels; those of whole pixels have a size of one at least."""
     if ratio < 1:
         raise UnsupportedCase("its number of samples depends on the regions (sampling_ratio=0)")
     images = x[batch]
-    bounds = rois * like(rois, scale) - like(rois, 0.5 if is_half else 0)
     coordinates, inside = [], []
     for axis in range(2):
         start, end = bounds[:, 1 - axis], bounds[:, 3 - axis]
-        extent = end - start if is_half else pt.maximum(end - start, like(rois, 1))
+        extent = end - start if is_half else pt.maximum(end - start, like(bounds, 1))
         steps = (np.arange(counts[axis] * ratio) + 0.5) / (counts[axis] * ratio)
-        place = start[:, None] + like(rois, steps) * extent[:, None]
+        place = start[:, None] + like(bounds, steps) * extent[:, None]
         length = _number(size(x, 2 + axis), place)
         inside.append((place >= like(place, -1)) & (place <= length))
         coordinates.append(pt.clip(place, like(place, 0), length - like(place, 1)))
@@ -272,7 +271,7 @@ def _aligned(
     grid.append(columns[:, None, :] + pt.zeros_like(rows)[:, :, None])
     is_there = (inside[0][:, :, None] & inside[1][:, None, :])[:, None]
     place_of = _zero_outside([size(x, 2), size(x, 3)])
-    shape = (size(rois, 0), size(x, 1), counts[0], ratio, counts[1], ratio)
+    shape = (size(bounds, 0), size(x, 1), counts[0], ratio, counts[1], ratio)
     if mode == "avg":
         values = _interpolated(images, grid, "linear", place_of)
         values = pt.switch(is_there, values, like(values, 0))
