@@ -48,15 +48,19 @@ static void eliminate_columns(int64_t m, int64_t n, double *a, double *factors, 
   }
 }
 
-/* Multiply a matrix q, from the left, by the reflectors below the diagonal of a matrix. */
-static void apply_columns(int64_t m, int64_t n, const double *a, const double *factors,
+/* Write the first columns of the product of the reflectors below the diagonal of a matrix. Columns
+ * before that of a reflector have no element that it changes. */
+static void write_columns(int64_t m, int64_t n, const double *a, const double *factors,
                           int64_t width, double *q, double *scratch) {
   double *v = scratch, *sums = scratch + m;
-  for (int64_t j = 0; j < width; j += CHUNK) {
-    int64_t columns = width - j < CHUNK ? width - j : CHUNK;
-    for (int64_t k = (m < n ? m : n) - 1; k >= 0; k--) {
+  int64_t least = m < n ? m : n;
+  write_identity(m, width, q);
+  for (int64_t start = 0; start < width; start += CHUNK) {
+    int64_t end = start + CHUNK < width ? start + CHUNK : width;
+    for (int64_t k = (least < end ? least : end) - 1; k >= 0; k--) {
+      int64_t j = k > start ? k : start;
       read_reflector(m, n, k, a, v);
-      reflect_rows(width, columns, m - k, v, factors[k], q + k * width + j, sums);
+      reflect_rows(width, end - j, m - k, v, factors[k], q + k * width + j, sums);
     }
   }
 }
@@ -437,7 +441,7 @@ static void set_vector(Array *out, const Array *in, int64_t size) {
 }
 
 static const char *infer_qr(const Kernel *kernel, const Array *in, Array *out, size_t *scratch) {
-  if (in[0].rank < 2) return "ranks differ";
+  if (in[0].rank < 2) return NO_MATRIX;
   int64_t m = rows_in(in), n = columns_in(in), k = m < n ? m : n;
   int64_t rows = kernel->options & ECONOMIC ? k : m;
   *scratch = (size_t)(m * n + m * m + k + m + (m > n ? m : n)) * sizeof(double);
@@ -454,8 +458,7 @@ static const char *run_qr(const Kernel *kernel, const Array *in, Array *out, voi
     copy_bytes(a, matrix_of(in, i, a), in->dtype == FLOAT64 ? m * n * 8 : 0);
     eliminate_columns(m, n, a, factors, rest);
     if (kernel->outputs == 2) {
-      write_identity(m, rows, q);
-      apply_columns(m, n, a, factors, rows, q, rest);
+      write_columns(m, n, a, factors, rows, q, rest);
       write_matrix(&out[0], i, q);
     }
     for (int64_t r = 1; r < m; r++) {
@@ -467,7 +470,8 @@ static const char *run_qr(const Kernel *kernel, const Array *in, Array *out, voi
 }
 
 static const char *infer_eigh(const Kernel *kernel, const Array *in, Array *out, size_t *scratch) {
-  if (in[0].rank < 2 || rows_in(in) != columns_in(in)) return "the matrix is not square";
+  if (in[0].rank < 2) return NO_MATRIX;
+  if (rows_in(in) != columns_in(in)) return "the matrix is not square";
   size_t n = (size_t)rows_in(in);
   *scratch = (3 * n * n + 5 * n) * sizeof(double);
   set_vector(&out[0], in, rows_in(in));
@@ -490,7 +494,7 @@ static const char *run_eigh(const Kernel *kernel, const Array *in, Array *out, v
 }
 
 static const char *infer_svd(const Kernel *kernel, const Array *in, Array *out, size_t *scratch) {
-  if (in[0].rank < 2) return "ranks differ";
+  if (in[0].rank < 2) return NO_MATRIX;
   int64_t m = rows_in(in), n = columns_in(in), least = m < n ? m : n, most = m < n ? n : m;
   int is_full = kernel->options & FULL;
   *scratch = (size_t)(2 * most * most + least * least + 4 * least + 3 * most) * sizeof(double);

@@ -50,6 +50,8 @@ struct Kernel {
   Function functions[4]; /* for float64 and float32, then for wide vectors, NULL without */
 };
 
+#define NO_MATRIX "an operand is no matrix"
+
 /* Kernels by family, each ended by one without a name. */
 extern const Kernel EIGEN_KERNELS[], LINALG_KERNELS[], SCHUR_KERNELS[], SPECIAL_KERNELS[];
 

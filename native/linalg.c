@@ -86,7 +86,8 @@ static Problem problem_of(const Kernel *kernel, const Array *in) {
 
 static const char *check(const Kernel *kernel, const Array *in) {
   int axes = axes_of_batch(in);
-  if (axes < 0 || in[0].shape[axes] != in[0].shape[axes + 1]) return "the matrix is not square";
+  if (axes < 0) return NO_MATRIX;
+  if (in[0].shape[axes] != in[0].shape[axes + 1]) return "the matrix is not square";
   if (kernel->inputs == 1) return NULL;
   if (in[1].rank != axes + (kernel->options & COLUMNS ? 2 : 1)) return "ranks differ";
   for (int axis = 0; axis <= axes; axis++) {

@@ -351,7 +351,8 @@ static void sylvester(int64_t m, int64_t n, const double *a, const double *b, co
 
 static const char *check_matrices(const Kernel *kernel, const Array *in) {
   for (int i = 0; i < kernel->inputs; i++) {
-    if (in[i].rank < 2 || in[i].rank != in[0].rank) return "ranks differ";
+    if (in[i].rank < 2) return NO_MATRIX;
+    if (in[i].rank != in[0].rank) return "ranks differ";
     const int64_t *shape = in[i].shape + in[i].rank - 2;
     if (i < 2 && shape[0] != shape[1]) return "the matrix is not square";
     for (int axis = 0; axis < in[i].rank - 2; axis++) {

@@ -3,11 +3,13 @@
 import math
 
 import numpy as np
+import onnxruntime
 import pytensor.tensor as pt
 import pytest
 import scipy.linalg
+from onnx import TensorProto, helper
 
-from pytensor_onnx import export_onnx
+from pytensor_onnx import export_onnx, native
 from pytensor_onnx.running.session import Session, SessionOptions
 
 TOLERANCE = {"float32": 2e-4, "float64": 1e-11}
@@ -333,6 +335,34 @@ def test_nan_reaches_the_columns_behind_it():
     (((_, r), _),) = both(pt.linalg.qr, [a])
     assert np.isnan(r[2, 2:]).all()
     np.testing.assert_allclose(r[:, :2], np.linalg.qr(a[:, :2], mode="complete")[1], atol=1e-14)
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (3, 3), (3, 5), (1, 1), (80, 70)])
+def test_nan_is_where_lapack_returns_it(shape):
+    """No reflector changes columns before its own."""
+    x = pt.matrix("x")
+    program = export_onnx([x], pt.linalg.qr(x, mode="full"), verify=False)
+    for place in [(0, 0), (-1, -1), (0, shape[1] // 2), (-1, shape[1] // 2)]:
+        a = general(*shape)
+        a[place] = np.nan
+        for found, expected in zip(program(a), np.linalg.qr(a, mode="complete"), strict=True):
+            np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+
+
+@pytest.mark.parametrize("name", ["QR_mode_r", "SVD", "Eigh_lower", "Cholesky_lower"])
+def test_an_operand_that_is_no_matrix_is_named(name):
+    function, n_results = f"{name}_float64", 2 if name == "Eigh_lower" else 1
+    results = [f"y{i}" for i in range(n_results)]
+    values = [helper.make_tensor_value_info(v, TensorProto.DOUBLE, None) for v in ("x", *results)]
+    node = helper.make_node(function, ["x"], results, domain="pytensor.standard")
+    graph = helper.make_graph([node], "graph", values[:1], values[1:])
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("pytensor.standard", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    options = onnxruntime.SessionOptions()
+    native.register(options, [function])
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+    with pytest.raises(Exception, match="an operand is no matrix"):
+        session.run(None, {"x": np.ones(3)})
 
 
 def test_generalised_eigenvalues_run_by_the_function():

@@ -24,7 +24,8 @@ def qr(a: TensorVariable, *, mode: str, pivoting: bool) -> list[TensorVariable]:
     the factor may be positive.
 
     The backward error and the orthogonality are those of LAPACK. NaN in a column reaches all
-    columns behind it.
+    columns behind it. Without the native library it also reaches columns before it, as blocks of
+    columns are reflected at once.
 
     Examples
     --------
