@@ -119,8 +119,6 @@ def _draws(trace: Any, names: list[str]) -> tuple[Draws, np.ndarray]:
 
 def child(sampler: str, name: str) -> None:
     """Print the seconds of a first and a second trace, effective draws and leapfrog steps."""
-    from arviz_stats.base import array_stats
-
     model = SAMPLED[name]()
     start = time.perf_counter()
     sample = SAMPLERS[sampler](model)
@@ -128,12 +126,18 @@ def child(sampler: str, name: str) -> None:
     first = time.perf_counter()
     draws, n_steps = sample()
     last = time.perf_counter()
-    effective = min(
+    print(first - start, last - first, effective_draws(draws), n_steps.mean())
+
+
+def effective_draws(draws: Draws) -> float:
+    """Return the least effective sample size of all variables' elements."""
+    from arviz_stats.base import array_stats
+
+    return min(
         array_stats.ess(row)
         for values in draws.values()
         for row in np.moveaxis(values.reshape(CHAINS, DRAWS, -1), -1, 0)
     )
-    print(first - start, last - first, effective, n_steps.mean())
 
 
 def run_child(sampler: str, name: str) -> list[float]:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import onnxruntime
+import pymc as pm
 
 from benchmarks.sampled_models import SAMPLED
 from benchmarks.timing import Table
@@ -22,8 +23,12 @@ from benchmarks.timing import Table
 CHAINS, WARMUP, DRAWS = 2, 500, 500
 ROUNDS = 3
 FILES = ("tape.js", "tape.wasm.gz", "model.tape")
+SECONDS = 10
+"""Seconds after which no further round starts."""
+
 SCRIPT = """
-const [folder, chains, warmup, draws, rounds] = process.argv.slice(1);
+import { writeFileSync } from "node:fs";
+const [folder, chains, warmup, draws, rounds, seconds] = process.argv.slice(1);
 const { load } = await import(`file://${folder}/tape.js`);
 const began = performance.now();
 const model = await load(`${folder}/model.tape`);
@@ -31,18 +36,26 @@ const loaded = performance.now() - began;
 const number = (n) => ({ data: BigInt64Array.of(BigInt(n)), dims: [] });
 const seed = { data: BigInt64Array.from({ length: chains }, (_, i) => BigInt(i)), dims: [+chains] };
 const times = [];
-for (let i = 0; i < rounds; i++) {
+let results;
+const all = performance.now();
+while (times.length < rounds && performance.now() - all < 1000 * seconds) {
   const started = performance.now();
-  await model.run({ seed, warmup: number(warmup), draws: number(draws) });
+  results = await model.run({ seed, warmup: number(warmup), draws: number(draws) });
   times.push(performance.now() - started);
+}
+for (const [name, { data }] of Object.entries(results)) {
+  writeFileSync(`${folder}/${name}.bin`, data);
 }
 console.log(JSON.stringify([loaded, times[0], Math.min(...times)].map((x) => x / 1000)));
 """
 
 
 def in_node(folder: Path, chains: int, warmup: int, draws: int) -> list[float]:
-    """Return the seconds of loading, of a first run, and the least of several runs."""
-    given = [str(folder), *map(str, (chains, warmup, draws, ROUNDS))]
+    """Return the seconds of loading, of a first run, and the least of several runs.
+
+    The folder then has the bytes of each output.
+    """
+    given = [str(folder), *map(str, (chains, warmup, draws, ROUNDS, SECONDS))]
     command = ["node", "--input-type=module", "-e", SCRIPT, *given]
     return json.loads(subprocess.check_output(command, text=True))
 
@@ -59,19 +72,27 @@ def natively(model: Path) -> float:
     source = fuse(model.read_bytes(), every_size=True).model
     session = onnxruntime.InferenceSession(source, options)
     feed = {"seed": np.arange(CHAINS), "warmup": np.array(WARMUP), "draws": np.array(DRAWS)}
-    times = []
-    for _ in range(ROUNDS):
+    times: list[float] = []
+    while len(times) < ROUNDS and sum(times) < SECONDS:
         start = time.perf_counter()
         session.run(None, feed)
         times.append(time.perf_counter() - start)
     return min(times)
 
 
-def measure(names: list[str] | None = None) -> Table:
-    """Export each model's sampler, and run it in Node and natively."""
+def write_sampler(model: pm.Model, folder: Path) -> float:
+    """Write a model's sampler as ``model.onnx`` and as a tape, and return the tape's kB."""
     from pytensor_onnx.pymc import export_sampler
     from pytensor_onnx.web.tape_file import write_tape
 
+    variables = [str(v.name) for v in model.free_RVs]
+    export_sampler(model, folder / "model.onnx", variables=variables, verify=False)
+    write_tape(folder / "model.onnx", folder)
+    return sum((folder / file).stat().st_size for file in FILES) / 1000
+
+
+def measure(names: list[str] | None = None) -> Table:
+    """Export each model's sampler, and run it in Node and natively."""
     table = Table(
         "Samplers of PyMC models as tapes",
         ["model", "files, kB", "load, s", "first run, s", "run, s", "native, s"],
@@ -82,14 +103,9 @@ def measure(names: list[str] | None = None) -> Table:
     for name in names or SAMPLED:
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary)
-            model = SAMPLED[name]()
-            variables = [str(v.name) for v in model.free_RVs]
-            path = folder / "model.onnx"
-            export_sampler(model, path, variables=variables, verify=False)
-            write_tape(path, folder)
-            size = sum((folder / file).stat().st_size for file in FILES) / 1000
+            size = write_sampler(SAMPLED[name](), folder)
             loaded, first, best = in_node(folder, CHAINS, WARMUP, DRAWS)
-            own = natively(path)
+            own = natively(folder / "model.onnx")
             numbers = [f"{size:.0f}", *(f"{x:.2f}" for x in (loaded, first, best, own))]
             table.rows.append([name, *numbers])
             if name == "eight_schools":

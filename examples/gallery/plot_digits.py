@@ -72,3 +72,6 @@ for ax, i in zip(right.subplots(2, 3).flat, range(6), strict=True):
     ax.set_title(f"{probability[i].argmax()}: {probability[i].max():.0%}")
     ax.axis("off")
 plt.show()
+
+# %%
+# A network of this kind runs in `a page of this site <../demos/digits/index.html>`__: draw a digit.

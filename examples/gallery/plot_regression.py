@@ -50,3 +50,7 @@ ax.plot(points, observed, "k.")
 ax.set_xlabel("x")
 ax.legend()
 plt.show()
+
+# %%
+# `A page of this site <../demos/regression/index.html>`__ predicts with a fitted model, and its
+# intervals move with the sliders.

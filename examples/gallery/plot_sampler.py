@@ -49,3 +49,7 @@ for chain in draws["mu"]:
     axes[1].hist(chain, bins=30, histtype="step", density=True)
 axes[1].set_xlabel("mu, two chains")
 plt.show()
+
+# %%
+# `A page of this site <../demos/sampler/index.html>`__ draws with such a file, from numbers that
+# you change.

@@ -78,3 +78,6 @@ axes[0].set_ylabel("loss")
 axes[1].contourf(*grid.T.reshape(2, 60, 60), scores.reshape(60, 60), 20, cmap="RdBu")
 axes[1].scatter(*points.T, c=side, cmap="RdBu", edgecolor="k", s=15)
 plt.show()
+
+# %%
+# `A page of this site <../demos/training/index.html>`__ trains with such a file.

@@ -1,9 +1,11 @@
 """Models as tapes in Node, compared with the native library."""
 
 import gzip
+import hashlib
 import json
 import re
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -34,6 +36,7 @@ from tests.web.pages import (
 from tests.web.tapes import needs_tapes, run_in_node
 
 RNG = np.random.default_rng(0)
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "web.md"
 
 
 @pytest.fixture
@@ -307,11 +310,49 @@ def test_a_tape_of_another_version_is_refused(tmp_path):
         (b'"Neg"', b'"Old"', "model.tape and tape.wasm.gz are of different versions"),
         (b'"format":2', b'"format":1', "model.tape is of another version"),
         (b"PTTAPE", b"other.", "this is no file model.tape"),
+        (b'"format"', b"'format'", "model.tape is damaged"),
     ):
         tape.write_bytes(gzip.decompress(content).replace(old, new))
         command = ["node", "--input-type=module", "-e", code]
         result = subprocess.run(command, capture_output=True, text=True, check=True)
         assert result.stdout.startswith(message)
+
+
+@pytest.mark.usefixtures("node")
+def test_a_cut_tape_is_damaged_at_every_length(tmp_path):
+    x = pt.vector("x", shape=(3,))
+    path = saved(tmp_path, [x], {"y": x * np.array([0.5, 1, 2])}, precision="float64")
+    write_tape(path, tmp_path)
+    found = in_node(
+        tmp_path,
+        f"""
+    const {{ gunzipSync }} = await import("node:zlib");
+    const {{ readFileSync }} = await import("node:fs");
+    const whole = gunzipSync(readFileSync("{tmp_path / "model.tape"}"));
+    const messages = new Set();
+    for (let size = 0; size < whole.length; size += 7) {{
+      await load(new Uint8Array(whole.subarray(0, size))).catch((e) => messages.add(e.message));
+    }}
+    const absent = await model.run().catch((e) => e.message);
+    console.log(JSON.stringify([[...messages], absent]));
+    """,
+    )
+    messages = ["this is no file model.tape", "model.tape is damaged: write it anew"]
+    assert found == [messages, "input x is missing"]
+
+
+@pytest.mark.usefixtures("node")
+def test_the_lines_of_the_page_run_in_node(tmp_path):
+    [lines] = re.findall(r"```js\n(import .*?)```", PAGE.read_text(), re.DOTALL)
+    x = pt.vector("x", shape=(3,), dtype="float64")
+    path = saved(tmp_path, [x], {"y": x * 2}, precision="float64")
+    write_tape(path, tmp_path / "site")
+    (tmp_path / "lines.mjs").write_text(f"{lines}console.log(model.sha256);")
+    result = subprocess.run(
+        ["node", "lines.mjs"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert result.stdout == f"float64 [ 3 ] Float64Array(3) [ 2, 4, 6 ]\n{digest}\n"
 
 
 def uncovered(tmp_path):

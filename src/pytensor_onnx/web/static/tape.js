@@ -14,6 +14,7 @@
 
 const MAGIC = "PTTAPE\0\0";
 const FORMAT = 2;
+const DAMAGED = "model.tape is damaged: write it anew";
 /** The largest number of steps of a call. */
 const MOST = 2 ** 31 - 1;
 /** Bytes of an array in the module: dtype, rank, size, eight sizes, address. */
@@ -67,7 +68,7 @@ export class Model {
     const isTape = content.length >= 16 && MAGIC === String.fromCharCode(...content.subarray(0, 8));
     if (!isTape) throw new Error("this is no file model.tape");
     const start = 16 + view.getUint32(8, true);
-    const header = JSON.parse(new TextDecoder().decode(content.subarray(16, start)));
+    const header = headerOf(content.subarray(16, start));
     if (header.format !== FORMAT) throw new Error("model.tape is of another version than tape.js: write it anew");
     this.header = header;
     this.data = content.subarray(start);
@@ -104,7 +105,7 @@ export class Model {
     const copy = this.copy(this.part(tape));
     this.runner = exports.open(copy, tape[1]);
     exports.release(copy);
-    if (!this.runner) throw new Error("model.tape is damaged");
+    if (!this.runner) throw new Error(DAMAGED);
     for (let i = 0; i < operands.length; i++) {
       if (typeof operands[i] === "string") continue;
       this.constants.set(i, this.copy(this.part(operands[i].data)));
@@ -122,7 +123,7 @@ export class Model {
    * @returns {Promise<Record<string, Result>>} the outputs by name
    */
   async run(feeds, watch) {
-    const given = this.checked(feeds);
+    const given = this.checked(feeds ?? {});
     // Runs take turns.
     const turn = this.turn.then(() => this.once(given, watch));
     this.turn = turn.catch(() => {});
@@ -260,7 +261,9 @@ export class Model {
 
   /** @param {[number, number]} place */
   part([offset, bytes]) {
-    return this.data.subarray(offset, offset + bytes);
+    const end = offset + bytes;
+    if (end > this.data.length) throw new Error(DAMAGED);
+    return this.data.subarray(offset, end);
   }
 
   /** @param {number} bytes @returns {number} */
@@ -310,6 +313,15 @@ export class Model {
   text(at) {
     const bytes = new Uint8Array(this.exports.memory.buffer);
     return String.fromCharCode(...bytes.subarray(at, bytes.indexOf(0, at)));
+  }
+}
+
+/** @param {Uint8Array} bytes @returns {any} */
+function headerOf(bytes) {
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes));
+  } catch {
+    throw new Error(DAMAGED);
   }
 }
 
