@@ -35,7 +35,7 @@ main (double[n] x, double x0) => (double[n] y)
 }
 """
 LSTM = """
-<ir_version: 10, opset_import: ["": 21, "pytensor": 1]>
+<ir_version: 10, opset_import: ["": 21, "pytensor.standard": 1]>
 main (double[n, k] x, double[h] h0, double[h] c0, double[k, g] w, double[h, g] u, double[g] b)
    => (double[n, h] y)
 <int64[1] zero = {0}, int64[1] one = {1}, int64[4] sizes = {64, 64, 64, 64}> {
@@ -56,14 +56,14 @@ main (double[n, k] x, double[h] h0, double[h] c0, double[k, g] w, double[h, g] u
       both = Add(from_input, from_state)
       gates = Add(both, b)
       i_in, f_in, g_in, o_in = Split <axis = 0> (gates, sizes)
-      g = pytensor.Tanh_float64 (g_in)
-      i_gate = pytensor.Sigmoid_float64 (i_in)
+      g = pytensor.standard.Tanh_float64 (g_in)
+      i_gate = pytensor.standard.Sigmoid_float64 (i_in)
       new = Mul(i_gate, g)
-      f_gate = pytensor.Sigmoid_float64 (f_in)
+      f_gate = pytensor.standard.Sigmoid_float64 (f_in)
       kept = Mul(f_gate, c)
       c_new = Add(kept, new)
-      squashed = pytensor.Tanh_float64 (c_new)
-      o_gate = pytensor.Sigmoid_float64 (o_in)
+      squashed = pytensor.standard.Tanh_float64 (c_new)
+      o_gate = pytensor.standard.Sigmoid_float64 (o_in)
       h_new = Mul(o_gate, squashed)
       row = Identity(h_new)
       next = Identity(go)
@@ -74,7 +74,7 @@ LAYER = f"`nn.lstm` of {LENGTH} steps, {WIDTH} units, float32"
 
 LSTM_32 = (
     LSTM.replace("double", "float")
-    .replace("pytensor.Tanh_float64", "Tanh")
+    .replace("pytensor.standard.Tanh_float64", "Tanh")
     .replace("Sigmoid_float64", "Sigmoid_float32")
 )
 NEWTON = """
@@ -95,7 +95,7 @@ main (double a) => (double y)
 """
 
 ROWS = """
-<ir_version: 10, opset_import: ["": 21, "pytensor": 1]>
+<ir_version: 10, opset_import: ["": 21, "pytensor.standard": 1]>
 main (double[m, n] x, double[m] start, double a) => (double[m, n] y) {
    columns = Transpose <perm = [1, 0]> (x)
    count = Shape <start = 0, end = 1> (columns)
@@ -104,7 +104,7 @@ main (double[m, n] x, double[m] start, double a) => (double[m, n] y) {
       element = Gather <axis = 0> (columns, i)
       decayed = Mul(a, before)
       sum = Add(decayed, element)
-      after = pytensor.Tanh_float64 (sum)
+      after = pytensor.standard.Tanh_float64 (sum)
       row = Identity(after)
       next = Identity(go)
    }>

@@ -48,8 +48,8 @@ the claims below a table are ratios of its numbers.
 In a clone with the extra `pymc`, Numba and JAX installed, `python -m benchmarks.run` measures all
 of this again, and with `--compare` prints the ratios of the new results to the ones below, without
 changing this page. With names, such as `python -m benchmarks.run samplers loops`, it measures those
-tables, which then say when they were measured. Each table also has a script of its own, such as
-`python -m benchmarks.call_overhead`.
+tables, which then say when they were measured if that differs. Each table also has a script of its
+own, such as `python -m benchmarks.call_overhead`.
 
 {environment}
 """
@@ -122,12 +122,13 @@ def main() -> None:
     if unknown := set(given.tables) - set(every):
         parser.error(f"no table {', '.join(sorted(unknown))}; tables are {', '.join(every)}")
     page, tables = PAGE.read_text(), []
+    is_of_page = environment() in " ".join(page.partition("\n## ")[0].split())
     for name in given.tables or every:
         tables.append(every[name]())
         tables[-1].show()
         if given.compare:
             compared(tables[-1], tables_of(page)).show()
-        elif given.tables:
+        elif given.tables and not is_of_page:
             tables[-1].note = f"{tables[-1].note} Measured: {environment()}.".strip()
     if not given.compare:
         introduction = INTRODUCTION.format(environment=fill(f"Measured: {environment()}.", 100))

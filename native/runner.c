@@ -5,7 +5,7 @@
 
 #include "plan.h"
 
-enum { MOST_PLANS = 8, LARGE_PLAN = 1 << 22 };
+enum { MOST_PLANS = 8, LARGE_PLAN = 1 << 25 };
 
 /* A call takes a plan out of its place and puts it back, so two calls never share one. The first
  * place is the only one of plans that take much memory. */
