@@ -239,9 +239,9 @@ def finished(op_type: type, entry: dict[str, Any]) -> dict[str, Any]:
 
 def lowerings_of(recorded: list[str]) -> list[str]:
     """Return the lowerings that say most: what left a node, else that there was none to leave."""
-    from pytensor_onnx.cli.coverage import REWRITTEN
+    from pytensor_onnx.cli.coverage import NO_OPERATOR, REWRITTEN
 
-    nodes = [how for how in recorded if how not in (REWRITTEN, "no node")]
+    nodes = [how for how in recorded if how not in (REWRITTEN, NO_OPERATOR)]
     return nodes or recorded
 
 
@@ -274,13 +274,9 @@ def _reasons(function: Any, seen: set[Any]) -> Iterator[str]:
                 yield from _reasons(other, seen)
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "unsupported":
             reason = node.args[0]
+            # Reasons with values in them are of one node, or of a lowering of many Ops.
             if isinstance(reason, ast.Constant):
                 yield str(reason.value)
-            elif isinstance(reason, ast.JoinedStr):
-                parts = (p.value if isinstance(p, ast.Constant) else "…" for p in reason.values)
-                text = "".join(map(str, parts))
-                if not text.startswith(("no lowering", "no sampler")):
-                    yield text
 
 
 def write_json(content: dict[str, Any], path: Path) -> None:
@@ -312,10 +308,11 @@ def page(content: dict[str, Any]) -> str:
         f"{len(content['uncovered'])} are not.",
         "",
         "- **dtypes**, **ranks** and **shapes** are those of the inputs that were compared.",
-        "- **lowering**: one operator of ONNX, a model-local function, several nodes "
-        "(composite), or no node where the value is the input itself or a constant.",
+        "- **in ONNX**: one operator, a model-local function, several operators, or none of its "
+        "own where the value is the input itself or a constant.",
         "- **error**: the largest relative error measured on graphs of this operation alone, "
         "beyond the absolute error that a test allows where numbers cancel.",
+        "- **refused**: cases that end in an error.",
         "",
     ]
     by_module = defaultdict(list)
@@ -326,7 +323,7 @@ def page(content: dict[str, Any]) -> str:
         lines += [
             f"## {module}",
             "",
-            "| Op | dtypes | ranks | shapes | lowering | error | limits |",
+            "| Op | dtypes | ranks | shapes | in ONNX | error | refused |",
         ]
         lines += ["|---|---|---|---|---|---|---|"]
         for op, row in rows:

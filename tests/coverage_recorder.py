@@ -25,10 +25,10 @@ from pytensor.tensor.optimize import ScipyWrapperOp
 from pytensor.tensor.random.op import RandomVariable
 
 from pytensor_onnx import ONNXProgram
-from pytensor_onnx.cli.coverage import REWRITTEN, name_of
+from pytensor_onnx.cli.coverage import NO_OPERATOR, REWRITTEN, SEVERAL, name_of
 
 FOLDER = "PYTENSOR_ONNX_COVERAGE"
-WITHIN = "as the Op within, or a function of it"
+WITHIN = "as the operation within, or as a function of it"
 _DTYPES = r"(_(bool|u?int\d+|float\d+))+"
 _DTYPE_SUFFIX = re.compile(rf"{_DTYPES}(_in_blocks|_batch\d+)?(_\d+)?$|_\d+$")
 
@@ -133,10 +133,10 @@ def _emitted_nodes(program: ONNXProgram) -> dict[str, set[tuple[str, str]]]:
 
 def _lowering(operators: set[tuple[str, str]]) -> str:
     if not operators:
-        return "no node"
+        return NO_OPERATOR
     besides_casts = {(domain, name) for domain, name in operators if name != "Cast"} or operators
     if len(besides_casts) > 1:
-        return "composite"
+        return SEVERAL
     [(domain, name)] = besides_casts
     return f"function {_DTYPE_SUFFIX.sub('', name)}" if domain else f"operator {name}"
 

@@ -274,10 +274,13 @@ def test_files_that_are_no_models_give_an_error_of_one_line(tmp_path, capsys, co
     text, empty = tmp_path / "text.onnx", tmp_path / "empty.onnx"
     text.write_text("this is no model")
     empty.touch()
+    without_graph = tmp_path / "bare.onnx"
+    without_graph.write_bytes(onnx.ModelProto(ir_version=10).SerializeToString())
     output = ["-o", tmp_path / "site"] if command == "web" else []
     for file, message in (
         (text, "cannot be read as an ONNX model"),
         (empty, "cannot be read as an ONNX model: it is empty"),
+        (without_graph, "cannot be read as an ONNX model: it has no graph"),
         (tmp_path, "is a directory"),
         (tmp_path / "none.onnx", "does not exist"),
     ):

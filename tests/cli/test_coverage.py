@@ -109,11 +109,19 @@ def test_the_command_prints_a_row():
     assert "MatrixInverse" not in printed.output
 
 
+def test_a_row_is_written_for_users():
+    assert run("basic.XOR").output.endswith(
+        "refused: no dtype has the bits of uint64 and of a signed integer\n"
+    )
+    assert "sparse.Dot: " in run("sparse").output
+    assert not re.search("…|composite", run().output)
+
+
 def test_a_pipe_takes_one_line_for_each_operation_and_a_terminal_80_columns(monkeypatch):
     lines = run().output.splitlines()
     assert len(lines) == len(load_coverage().rows)
     assert max(map(len, lines)) > 80
-    assert all(re.match(r"\w+: ", line) for line in lines)
+    assert all(re.match(r"[\w.]+: ", line) for line in lines)
     exp = next(line for line in lines if line.startswith("Exp: "))
     monkeypatch.setattr("pytensor_onnx.cli.ops_command.terminal_width", lambda: 80)
     wrapped = run().output
@@ -133,7 +141,7 @@ def test_the_command_prints_json():
 
 def test_the_command_prints_a_markdown_table():
     lines = run("basic.Exp", "--markdown").output.splitlines()
-    assert lines[0] == "| Op | dtypes | ranks | shapes | in ONNX | error | limits |"
+    assert lines[0] == "| Op | dtypes | ranks | shapes | in ONNX | error | refused |"
     assert any(line.startswith("| Exp | ") for line in lines)
     assert {line.count("|") - line.count("\\|") for line in lines} == {8}
     assert "| not covered | reason |" in run("typed_list.basic.Append", "--markdown").output

@@ -11,7 +11,9 @@ from importlib import resources
 from typing import Any
 
 FILE = "coverage.json"
-REWRITTEN = "rewritten before the conversion"
+REWRITTEN = "rewritten to other operations"
+NO_OPERATOR = "no operator of its own"
+SEVERAL = "several operators"
 DTYPES = (
     "bool",
     *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
@@ -39,7 +41,7 @@ class Row:
     dtypes, ranks, shapes
         Dtypes, ranks and kinds of shapes (static, dynamic) of the tested inputs.
     lowering
-        Kinds of the lowered form: an operator, a function, several nodes, none.
+        Kinds of the lowered form: an operator, a function, several operators, none.
     error
         Largest relative error in graphs of this Op alone, by dtype of the result.
     limits
@@ -171,10 +173,25 @@ def describe_row(row: Row) -> str:
     >>> describe_row(row)
     'Foo: int8; ranks 0–1; static shapes; operator Foo'
     """
-    dtypes, ranks, shapes, lowering, error, limits = cells(row)
+    dtypes, ranks, shapes, lowering, error, refused = cells(row)
     parts = [dtypes, f"ranks {ranks}" if ranks else "", f"{shapes} shapes" if shapes else ""]
-    parts += [lowering, f"error {error}" if error else "", f"limits: {limits}" if limits else ""]
-    return f"{row.name.rpartition('.')[2]}: {'; '.join(part for part in parts if part)}"
+    parts += [lowering, f"largest relative error {error}" if error else ""]
+    parts += [f"refused: {refused}" if refused else ""]
+    return f"{short_name(row)}: {'; '.join(part for part in parts if part)}"
+
+
+def short_name(row: Row) -> str:
+    """Return the class of an Op, with its package where others have classes of the same name.
+
+    Examples
+    --------
+    >>> rows = load_coverage().rows
+    >>> [short_name(rows[f"pytensor.{name}"]) for name in ("tensor.math.Dot", "sparse.math.Dot")]
+    ['Dot', 'sparse.Dot']
+    """
+    packages = {"pytensor.sparse.": "sparse.", "pytensor_onnx.ops.networks.": "nn."}
+    prefix = next((short for long, short in packages.items() if row.name.startswith(long)), "")
+    return f"{prefix}{row.name.rpartition('.')[2]}"
 
 
 def cells(row: Row) -> list[str]:
@@ -198,8 +215,8 @@ def markdown_lines(rows: Sequence[Row], reasons: Mapping[str, str]) -> list[str]
     >>> markdown_lines([row], {})[2]
     '| Foo | int8 | 0–1 | static | operator Foo |  |  |'
     """
-    columns = ("Op", "dtypes", "ranks", "shapes", "in ONNX", "error", "limits")
-    covered = [(row.name.rpartition(".")[2], *cells(row)) for row in rows]
+    columns = ("Op", "dtypes", "ranks", "shapes", "in ONNX", "error", "refused")
+    covered = [(short_name(row), *cells(row)) for row in rows]
     tables = _markdown(columns, covered) if covered else []
     others = [(name.removeprefix("pytensor."), reason) for name, reason in reasons.items()]
     gap = [""] if covered and others else []

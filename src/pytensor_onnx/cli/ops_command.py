@@ -24,8 +24,8 @@ from pytensor_onnx.errors import PyTensorONNXError
 def ops(name: str | None, everything: bool, kernels: bool, markdown: bool, as_json: bool) -> None:
     """List the covered operations of PyTensor.
 
-    Each line has the dtypes and ranks with which an operation is tested, its form in ONNX and its
-    error.
+    Each line has the dtypes, ranks and shapes with which an operation is tested, its form in ONNX,
+    the largest relative error, and cases that are refused.
     """
     from pytensor_onnx.cli.coverage import describe_row, load_coverage, markdown_lines, select
 

@@ -116,7 +116,7 @@ def lower_bit_op(op: ScalarOp, node: Apply, build: Builder, *inputs: ir.Value) -
     """Use the logical operator for bool and the bitwise one for integers."""
     if not _is_discrete(node.outputs[0]):
         raise build.unsupported(
-            "uint64 and a signed integer have no common dtype with bits", "cast one of them first"
+            "no dtype has the bits of uint64 and of a signed integer", "cast one of them first"
         )
     logical, bitwise = LOGICAL_AND_BITWISE[type(op)]
     operator = logical if _is_bool(node.outputs[0]) else bitwise

@@ -24,6 +24,8 @@ def read_model(file: Path) -> ir.Model:
     except Exception as error:
         reason = " ".join(str(error).split())
         raise PyTensorONNXError(f"{file} cannot be read as an ONNX model: {reason}") from error
+    if not model.graph.outputs and not len(model.graph):
+        raise PyTensorONNXError(f"{file} cannot be read as an ONNX model: it has no graph")
     return model
 
 
