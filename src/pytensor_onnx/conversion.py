@@ -1,6 +1,6 @@
 """Convert a PyTensor graph to an onnx_ir model: inputs, nodes, outputs, names, metadata."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,7 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.checks import drop_checks_of_inputs
 from pytensor_onnx.graph.dim_names import infer_and_name_dims
 from pytensor_onnx.graph.dims import Dim, dims_of
+from pytensor_onnx.graph.domains import STANDARD_DOMAIN
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope, live_nodes
 from pytensor_onnx.named_dims import dim_names as dim_names_of
@@ -87,6 +88,9 @@ class ConversionOptions:
         Whether sums and functions of float32 may be computed in float64.
     has_scan
         Whether loops over sequences may be written by Scan.
+    has_kernel
+        Function that tells whether the session that runs the model has a kernel for a function of
+        a name, which then has no body; None for a model that stands alone.
     name
         Name of the graph.
     """
@@ -101,6 +105,7 @@ class ConversionOptions:
     is_portable: bool = False
     widens: bool = True
     has_scan: bool = True
+    has_kernel: Callable[[str], bool] | None = None
     constant_names: Mapping[str, np.ndarray] = field(default_factory=dict)
     name: str = "main_graph"
 
@@ -129,6 +134,7 @@ def convert(fgraph: FunctionGraph, options: ConversionOptions) -> Converted:
         is_portable=options.is_portable,
         widens=options.widens,
         has_scan=options.has_scan,
+        has_kernel=options.has_kernel,
     )
     _name_constants(scope, options.constant_names)
     converter = GraphConverter(Builder(scope, always_runs=True))
@@ -149,6 +155,7 @@ def convert(fgraph: FunctionGraph, options: ConversionOptions) -> Converted:
     if options.dim_names:
         _keep_names_of_outputs(fgraph, outputs, scope)
     infer_and_name_dims(graph, scope)
+    graph.opset_imports.update({STANDARD_DOMAIN: 1} if scope.kernel_calls else {})
     model = _make_model(graph, [local.function for local in scope.functions.values()])
     tensors = {v: x for v, x in converter.values.items() if isinstance(x, ir.Value)}
     return Converted(model, scope, scope.failures, tensors)

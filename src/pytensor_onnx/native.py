@@ -93,10 +93,12 @@ def entries(functions: Iterable[str] | None) -> dict[str, str]:
 
 
 def functions_of(model: ir.Model) -> list[str]:
-    """Return the names of the functions of a model for which the library may have kernels."""
+    """Return the names of functions that a model calls, for which the library may have kernels."""
     from pytensor_onnx.graph.domains import STANDARD_DOMAIN
+    from pytensor_onnx.graph.traversal import nodes_of_model
 
-    return [name for domain, name, _ in model.functions if domain == STANDARD_DOMAIN]
+    found = (node.op_type for node in nodes_of_model(model) if node.domain == STANDARD_DOMAIN)
+    return list(dict.fromkeys(found))
 
 
 def function_kernels() -> list[str]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.graph.dims import Dims
+from pytensor_onnx.graph.domains import STANDARD_DOMAIN
 from pytensor_onnx.graph.emitter import Operand
 from pytensor_onnx.graph.model_functions import Described, define
 from pytensor_onnx.graph.scope import ModelScope
@@ -78,14 +80,25 @@ class Builder(SubgraphBuilder):
             variant = "_".join(dict.fromkeys(_dtype_name(x) for x in operands))
         name = f"{name}_{variant}" if variant else name
         key = key or name, None if shapes is None else tuple(map(tuple, shapes))
+        described = described or Described()
         local = self.scope.functions.get(key)
+        if local is None and self._calls_kernel(name, described):
+            types = [ir.TensorType(ir.DataType.from_numpy(np.dtype(x))) for x in described.dtypes]
+            results = [ir.Value(type=type_) for type_ in types]
+            self._emit(name, operands, results, domain=STANDARD_DOMAIN)
+            return results
         if local is None:
             inner = Builder(self.scope, in_function=True, shaped=shapes is not None)
-            local = define(inner, name, body, operands, shapes, described or Described())
+            local = define(inner, name, body, operands, shapes, described)
             self.scope.functions[key] = local
         values = [ir.Value(type=out.type) for out in local.function.outputs]
         self._emit(local.function.name, operands, values, domain=local.function.domain)
         return values if local.returns_list else values[0]
+
+    def _calls_kernel(self, name: str, described: Described) -> bool:
+        """Return whether a call needs no body: within functions, types follow from bodies alone."""
+        is_known = described.is_standard and bool(described.dtypes)
+        return is_known and not self.in_function and self.scope.calls_kernel(name)
 
 
 def _dtype_name(value: ir.Value) -> str:

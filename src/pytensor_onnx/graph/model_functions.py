@@ -30,12 +30,15 @@ class Described:
         Whether the function is an elementwise definition; see `LocalFunction`.
     is_standard
         Whether name and variant tell all that the function depends on but for sizes and ranks.
+    dtypes
+        Dtypes of the results, if they are known without the body.
     """
 
     source: Callable | None = None
     parameters: Sequence[str | None] = ()
     is_definition: bool = False
     is_standard: bool = False
+    dtypes: Sequence[str] = ()
 
 
 def define(
@@ -88,7 +91,8 @@ def define(
         nodes=nodes,
         opset_imports={"": inner.scope.opset_version, **DOMAINS},
     )
-    unique = inner.scope.function_names.unique(name)
+    is_called = described.is_standard and name in inner.scope.kernel_calls
+    unique = name if is_called else inner.scope.function_names.unique(name)
     is_standard = described.is_standard and unique == name
     domain = STANDARD_DOMAIN if is_standard else FUNCTION_DOMAIN
     function = ir.Function(domain, unique, graph=graph, attributes=[])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
 import onnx_ir as ir
@@ -46,6 +46,9 @@ class ModelScope:
         Whether sums and functions of float32 may be computed in float64.
     has_scan
         Whether loops over sequences may be written by Scan.
+    has_kernel
+        Function that tells whether the runtime has a kernel for a standard function of a name, so
+        that the main graph calls it without a body; None if all functions have bodies.
     """
 
     def __init__(
@@ -56,12 +59,15 @@ class ModelScope:
         is_portable: bool = False,
         widens: bool = True,
         has_scan: bool = True,
+        has_kernel: Callable[[str], bool] | None = None,
     ) -> None:
         self.opset_version = opset_version
         self.fixes_sizes = fixes_sizes
         self.is_portable = is_portable
         self.widens = widens
         self.has_scan = has_scan
+        self.has_kernel = has_kernel
+        self.kernel_calls: set[str] = set()
         self.names = Names()
         self.dim_names = Names()
         self.function_names = Names()
@@ -74,6 +80,14 @@ class ModelScope:
         self._equal_dims: dict[str, Dim] = {}
         self._ranks: dict[str, int] = {}
         self._computed_dims: set[str] = set()
+
+    def calls_kernel(self, name: str) -> bool:
+        """Return whether a standard function of this name is called without a body."""
+        if name not in self.kernel_calls:
+            if self.has_kernel is None or name in self.function_names or not self.has_kernel(name):
+                return False
+            self.kernel_calls.add(self.function_names.unique(name))
+        return True
 
     def name_of_constant(self, content: Hashable) -> str | None:
         """Return the user's name for the content of an array, or for its transpose."""

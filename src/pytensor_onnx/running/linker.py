@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from pytensor.scan.rewriting.inner_graph import (
 )
 from pytensor.tensor.rewriting.basic import constant_folding
 
+from pytensor_onnx import native
 from pytensor_onnx.compat.pytensor import accept_in_config, calling_maker
 from pytensor_onnx.encodings import Boundary, constant_of, has_tensors, is_encoded
 from pytensor_onnx.named_dims import is_tensor
@@ -36,7 +38,7 @@ from pytensor_onnx.rewriting.engine.registration import (
     with_included,
 )
 from pytensor_onnx.running.executor import Evaluation, ONNXFunction, ONNXFunctionMaker
-from pytensor_onnx.running.session import Session, SessionOptions
+from pytensor_onnx.running.session import Session, SessionOptions, uses_kernels
 
 if TYPE_CHECKING:
     from pytensor_onnx.running.profiling import ProfiledSession
@@ -128,16 +130,40 @@ class ONNXLinker(JITLinker):
         **kwargs: Any,
     ) -> "Session | ProfiledSession":
         """Convert the graph into a session, whose inputs are the graph's unfrozen inputs."""
+        frozen = self._frozen_inputs(fgraph)
+        graph = _with_constants(fgraph, {v: storage_map[v][0] for v in frozen})
+        graph = tensor_graph(graph)
+        has_kernels = uses_kernels(self.providers, self.session_options)
+        open_session, owners = self._converted(graph, has_kernels)
+        if self.profile and self.profile.flag_time_thunks:
+            from pytensor_onnx.running.profiling import ProfiledSession
+
+            return ProfiledSession(open_session, self.session_options, graph, owners)
+        session = open_session(self.session_options)
+        _note_places(session, owners)
+        return session
+
+    def _converted(
+        self, graph: FunctionGraph, has_kernels: bool
+    ) -> tuple[Callable[[SessionOptions | None], Session], dict[str, Apply]]:
+        """Return a function that opens a session of a graph, and the nodes that made its values.
+
+        Functions with kernels have no bodies; an error within a kernel converts the graph anew.
+        """
         from pytensor_onnx.conversion import ConversionOptions, convert
         from pytensor_onnx.graph.origins import take_lines, take_owners
         from pytensor_onnx.pipeline import prepare
 
-        frozen = self._frozen_inputs(fgraph)
-        graph = _with_constants(fgraph, {v: storage_map[v][0] for v in frozen})
-        graph = tensor_graph(graph)
-        converted = convert(graph, ConversionOptions(opset_version=OPSET_VERSION))
+        has_kernel = native.has_kernel if has_kernels else None
+        converted = convert(
+            graph, ConversionOptions(opset_version=OPSET_VERSION, has_kernel=has_kernel)
+        )
         prepare(converted, "onnxruntime", assume_finite=self.assume_finite)
         lines, owners = take_lines(converted.model), take_owners(converted.model, graph)
+
+        def open_in_full() -> Session:
+            options = replace(self.session_options or SessionOptions(), kernels=False)
+            return self._converted(graph, has_kernels=False)[0](options)
 
         def open_session(options: SessionOptions | None) -> Session:
             return Session(
@@ -146,15 +172,10 @@ class ONNXLinker(JITLinker):
                 options=options,
                 failures=converted.failures,
                 lines=lines,
+                in_full=open_in_full if converted.scope.kernel_calls else None,
             )
 
-        if self.profile and self.profile.flag_time_thunks:
-            from pytensor_onnx.running.profiling import ProfiledSession
-
-            return ProfiledSession(open_session, self.session_options, graph, owners)
-        session = open_session(self.session_options)
-        _note_places(session, owners)
-        return session
+        return open_session, owners
 
     def _frozen_inputs(self, fgraph: FunctionGraph) -> set[Variable]:
         if not self.freeze:

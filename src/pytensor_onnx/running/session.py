@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -136,6 +136,9 @@ class Session:
         Lines of the user's code that made the nodes.
     regions
         Whether nodes may run together in the native library; `add_regions` makes up for False.
+    in_full
+        Function that opens a session of the same graph in which all functions have bodies and none
+        a kernel: it tells the user's own error where a kernel refuses operands.
     """
 
     def __init__(
@@ -147,13 +150,16 @@ class Session:
         failures: Mapping[str, Exception] | None = None,
         lines: Lines | None = None,
         regions: bool = True,
+        in_full: Callable[[], Session] | None = None,
     ) -> None:
         self.failures = dict(failures or {})
         self.lines = dict(lines or {})
         self._options = options or SessionOptions()
         self._providers = provider_names(providers)
+        self._in_full = in_full
+        self._full: Session | None = None
         self._is_on_cpu = self._providers == [PROVIDERS["cpu"]]
-        self._uses_kernels = self._is_on_cpu and native.is_on(self._options.kernels)
+        self._uses_kernels = uses_kernels(providers, options)
         self._functions: list[str] = []
         if self._uses_kernels:
             loaded = _deserialize(str(model)) if isinstance(model, str | Path) else model
@@ -448,10 +454,21 @@ class Session:
 
     def _error_without_kernels(self, feed: Mapping[str, Any]) -> Exception | None:
         """Return the error of the nodes that kernels replace, which name the user's operation."""
+        if self._in_full is not None:
+            self._full = self._full or self._in_full()
+            return self._full.error_of(feed)
         plain = self._load(self._source, threads=1, with_kernels=False)
         try:
             plain.run(self.output_names, self._with_weights(feed))
         except Exception as error:  # of any type that the runtime raises
+            return error
+        return None
+
+    def error_of(self, feed: Mapping[str, Any]) -> Exception | None:
+        """Return the exception of a run, None if there is none."""
+        try:
+            self.run(feed)
+        except Exception as error:  # of PyTensor's types too
             return error
         return None
 
@@ -462,16 +479,24 @@ class Session:
         model = _deserialize(self._source)
         failed = re.search(r"while running (\w+) node", str(error))
         if self._uses_kernels and failed and native.has_kernel(failed[1]):
-            error = self._error_without_kernels(feed) or error
+            found = self._error_without_kernels(feed)
+            if found is not None and self._in_full is not None:
+                return found
+            error = found or error
         return explain(error, model, self.lines, self.failures, self._with_weights(feed))
+
+
+def uses_kernels(providers: str | Sequence[str], options: SessionOptions | None) -> bool:
+    """Return whether a session of these options runs kernels of the native library."""
+    kernels = options.kernels if options else None
+    return provider_names(providers) == [PROVIDERS["cpu"]] and native.is_on(kernels)
 
 
 def kernels_of(
     model: ir.Model, providers: str | Sequence[str], options: SessionOptions | None
 ) -> list[str]:
     """Return the lines of `Session.kernels` for a model without loading it."""
-    kernels = options.kernels if options else None
-    if provider_names(providers) != [PROVIDERS["cpu"]] or not native.is_on(kernels):
+    if not uses_kernels(providers, options):
         return []
     import onnx_ir as ir
 

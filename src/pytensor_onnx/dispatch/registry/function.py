@@ -183,8 +183,13 @@ def _call_by_blocks(
         *inputs,
         variant=f"{case.variant}_in_blocks",
         key=(case.identity, "in blocks"),
-        described=Described(case.definition.expression, is_standard=case.is_standard),
+        described=_described(case),
     )
+
+
+def _described(case: Specialised) -> Described:
+    expression = case.definition.expression
+    return Described(expression, is_standard=case.is_standard, dtypes=case.dtypes)
 
 
 def _call_function(case: Specialised, build: Builder, inputs: Sequence[ir.Value]) -> list[ir.Value]:
@@ -210,11 +215,7 @@ def _call_function(case: Specialised, build: Builder, inputs: Sequence[ir.Value]
         variant=case.variant,
         key=case.identity,
         shapes=None if case.ranks is None else [v.type.shape for v in case.operands()],
-        described=Described(
-            case.definition.expression,
-            is_definition=case.definition.is_elementwise,
-            is_standard=case.is_standard,
-        ),
+        described=replace(_described(case), is_definition=case.definition.is_elementwise),
     )
 
 
