@@ -1,11 +1,14 @@
-"""Measure which operators a runtime of another maker runs right, and write its kernel table.
+"""Measure which operators a runtime runs right, and write its kernel table.
 
     python scripts/probe_runtime.py openvino
+    python scripts/probe_runtime.py onnxruntime==1.18.1 onnxruntime==1.20.1
 
-The runtime is the installed one. Shapes, axes and other parameters are constants, as they are in
-most files. A dtype counts as right where the model loads, runs and returns
-the results of ONNX Runtime, or of the standard's evaluator where ONNX Runtime has no kernel. Floats
-have digits that float32 loses. The table lists apart the dtypes with other results.
+Runtimes of other makers are the installed ones; uv installs the versions of ONNX Runtime, whose
+table has the kernels that all of them share, and the name of the first. Shapes, axes and other
+parameters are constants, as they are in most files. A dtype counts as right where the model loads,
+runs and returns the results of the installed ONNX Runtime, or of the standard's evaluator where it
+has no kernel. Floats have digits that float32 loses. The table lists apart the dtypes with other
+results.
 """
 
 import argparse
@@ -13,19 +16,21 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import onnxruntime
 from onnx.reference import ReferenceEvaluator
 from probe_kernels import TABLES, Table, _without_equal_variants
 from probe_models import DTYPES, Trial, trials
 
 ROOT = Path(__file__).parents[1]
-OPSETS = (21,)
-PROBED = [d for d in DTYPES if d.bitwidth >= 32 or d.name == "BOOL"]
+OPSETS = range(18, 25)
+WIDE = [d for d in DTYPES if d.bitwidth >= 32 or d.name == "BOOL"]
+"""Dtypes that runtimes of other makers are probed with."""
 _OF_WORDS = ("Add", "Sub", "Mul", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot")
 _CONSTANTS_OF = (
     *(
@@ -48,36 +53,58 @@ _LOST = 1 + 2.0**-40
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("runtime", choices=("openvino", "tract"))
+    parser.add_argument("runtime", nargs="+", help="openvino, tract, or onnxruntime==1.18.1 …")
     parser.add_argument("--only", help="print why trials of this operator fail")
     arguments = parser.parse_args()
+    names = arguments.runtime
+    is_foreign = not names[0].startswith("onnxruntime==")
+    dtypes = WIDE if is_foreign else DTYPES
     chosen = [
         t
-        for opset in OPSETS
-        for t in trials(range(opset, opset + 1))
-        if t.dtype in PROBED
+        for t in trials(OPSETS)
+        if t.dtype in dtypes
+        if not is_foreign or _is_first(t)
         if not arguments.only or t.key.startswith(arguments.only)
-        if not (arguments.runtime == "tract" and _multiplies_vectors(t))
+        if not (names == ["tract"] and _multiplies_vectors(t))
     ]
+    versions, answers = [], {}
     with tempfile.TemporaryDirectory() as folder:
-        names = [n for n, t in enumerate(chosen) if _write(t, Path(folder), n)]
-        version, answers = run(arguments.runtime, names, folder)
-    results = [(chosen[n], answers[n]) for n in names]
+        known = [n for n, t in enumerate(chosen) if _write(t, Path(folder), n, dtypes)]
+        for name in names:
+            version, found = run(name, known, folder)
+            versions.append(version)
+            answers = {n: answers.get(n) or found[n] for n in known}
+    results = [(chosen[n], answers[n]) for n in known]
     if arguments.only:
         for trial, answer in results:
             print(trial.key, trial.dtype.name, trial.opset, answer or "right")
         return
-    right = tabulate(results, lambda answers: not any(answers))
-    wrong = tabulate(results, lambda answers: any(a.startswith("wrong") for a in answers))
-    path = TABLES / f"kernels_{arguments.runtime}.json"
-    path.write_text(render(arguments.runtime, version, right, wrong))
+    path = TABLES / f"kernels_{_stem(names[0])}.json"
+    path.write_text(render(names[0].partition("==")[0], versions, dtypes, results))
 
 
-def _write(trial: Trial, folder: Path, number: int) -> bool:
+def _stem(name: str) -> str:
+    """Return the end of a table's name: ``onnxruntime_1_18`` for version 1.18.1."""
+    runtime, _, version = name.partition("==")
+    return "_".join([runtime, *version.split(".")[:2]]).rstrip("_")
+
+
+def _is_first(trial: Trial) -> bool:
+    """Return whether an opset changes the operator of a trial, or is the first one.
+
+    All opsets have Identity, to find the last one that a runtime loads.
+    """
+    op_type = trial.key.partition("[")[0]
+    if trial.opset == OPSETS.start or op_type == "Identity":
+        return True
+    return onnx.defs.get_schema(op_type, trial.opset).since_version == trial.opset
+
+
+def _write(trial: Trial, folder: Path, number: int, dtypes: Sequence[ir.DataType]) -> bool:
     """Write a trial and its expected results to files; return whether they are known."""
     inputs = {k: _edge(v, trial.key) for k, v in trial.inputs.items()}
     proto = onnx.load_from_string(trial.model)
-    _keep_probed_casts(proto.graph)
+    _keep_probed_casts(proto.graph, dtypes)
     _return_floats(proto.graph)
     if trial.key.startswith(_CONSTANTS_OF):
         _store_parameters(proto.graph, inputs)
@@ -119,9 +146,9 @@ def _return_floats(graph: onnx.GraphProto) -> None:
             graph.output.append(onnx.helper.make_tensor_value_info(name, to, None))
 
 
-def _keep_probed_casts(graph: onnx.GraphProto) -> None:
+def _keep_probed_casts(graph: onnx.GraphProto, dtypes: Sequence[ir.DataType]) -> None:
     """Drop the casts to dtypes that are not probed."""
-    probed = {int(dtype) for dtype in PROBED}
+    probed = {int(dtype) for dtype in dtypes}
     dropped = [
         node
         for node in graph.node
@@ -163,14 +190,17 @@ def _expected(model: bytes, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarr
     return dict(zip(names, map(np.asarray, values), strict=True))
 
 
-def run(runtime: str, names: list[int], folder: str) -> tuple[str, dict[int, str]]:
+def run(name: str, numbers: list[int], folder: str) -> tuple[str, dict[int, str]]:
     """Run trials in worker processes; a worker that dies or hangs fails the trial it was at."""
-    version, answers = "", {}
-    while len(answers) < len(names):
-        left = [n for n in names if n not in answers]
+    runtime, _, older = name.partition("==")
+    python = _python_with(runtime, older) if older else [sys.executable]
+    version = ""
+    answers: dict[int, str] = {}
+    while len(answers) < len(numbers):
+        left = [n for n in numbers if n not in answers]
         module = ["-m", "tests.runtimes.runtime_calls", runtime, folder, *map(str, left)]
         worker = subprocess.Popen(
-            [sys.executable, *module],
+            [*python, *module],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
@@ -181,14 +211,25 @@ def run(runtime: str, names: list[int], folder: str) -> tuple[str, dict[int, str
         except subprocess.TimeoutExpired:
             worker.kill()
             text, _ = worker.communicate()
-        version, *lines = text.splitlines() or [version]
+        if not text:
+            raise RuntimeError(f"{name} does not start")
+        version, *lines = text.splitlines()
         answers.update(zip(left, map(json.loads, lines), strict=False))
         if len(lines) < len(left):
             answers[left[len(lines)]] = "refused: the process ended"
     return version, answers
 
 
-def tabulate(results: Iterable[tuple[Trial, str]], counts) -> Table:
+def _python_with(runtime: str, version: str) -> list[str]:
+    """Return the command of a Python that has a version of a runtime."""
+    numpy = "numpy<2" if version.startswith("1.18.") else "numpy<2.3"
+    options = ["--isolated", "--no-project", "--python", "3.12"]
+    return ["uv", "run", *options, "--with", f"{runtime}=={version}", "--with", numpy, "python"]
+
+
+def tabulate(
+    results: Iterable[tuple[Trial, str]], opsets: range, dtypes: Sequence[ir.DataType], counts
+) -> Table:
     """Collect, by row and opset, the dtypes whose answers count."""
     places: dict[tuple, list[str]] = {}
     for trial, answer in results:
@@ -197,10 +238,10 @@ def tabulate(results: Iterable[tuple[Trial, str]], counts) -> Table:
     table: Table = {}
     for key in sorted({key for key, _, _ in places}):
         table[key] = {}
-        for opset in OPSETS:
+        for opset in (o for o in opsets if any((key, o, d) in places for d in dtypes)):
             found = [
                 d.numpy().name
-                for d in PROBED
+                for d in dtypes
                 if (key, opset, d) in places and counts(places[key, opset, d])
             ]
             if found != next(reversed(table[key].values()), []):
@@ -208,13 +249,21 @@ def tabulate(results: Iterable[tuple[Trial, str]], counts) -> Table:
     return _without_equal_variants(table)
 
 
-def render(runtime: str, version: str, right: Table, wrong: Table) -> str:
-    """Lay the table out with one operator on a line."""
+def render(
+    runtime: str,
+    versions: list[str],
+    dtypes: Sequence[ir.DataType],
+    results: Sequence[tuple[Trial, str]],
+) -> str:
+    """Lay the table out with one operator on a line, up to the last opset that is known."""
+    opsets = range(OPSETS.start, 1 + max(t.opset for t, answer in results if not answer))
+    right = tabulate(results, opsets, dtypes, lambda answers: not any(answers))
+    wrong = tabulate(results, opsets, dtypes, lambda a: any(x.startswith("wrong") for x in a))
     head = {
         "runtime": runtime,
-        "versions": [version],
-        "opsets": [OPSETS[0], OPSETS[-1]],
-        "dtypes": " ".join(d.numpy().name for d in PROBED),
+        "versions": versions,
+        "opsets": [opsets.start, opsets.stop - 1],
+        "dtypes": " ".join(d.numpy().name for d in dtypes),
     }
     lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
     for name, table in (("kernels", right), ("wrong", {k: row for k, row in wrong.items() if row})):

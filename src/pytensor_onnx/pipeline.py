@@ -31,12 +31,12 @@ from pytensor_onnx.passes.node_rules import NodeRules
 from pytensor_onnx.passes.optimizer_guards.keep_apart import keep_apart
 from pytensor_onnx.passes.placement import describe_placement
 from pytensor_onnx.passes.spell_sizes import spell_sizes
-from pytensor_onnx.targets import get_profile
+from pytensor_onnx.targets import Profile
 
 
 def prepare(
     converted: Converted,
-    target: str,
+    profile: Profile,
     *,
     assume_finite: bool = False,
     inline: bool = False,
@@ -49,8 +49,8 @@ def prepare(
     ----------
     converted
         Model as `pytensor_onnx.conversion.convert` returns it.
-    target
-        Name of a profile.
+    profile
+        Runtime that the model is for.
     assume_finite
         Whether to leave out the guards against runtimes that drop NaN.
     inline
@@ -67,12 +67,10 @@ def prepare(
 
     Raises
     ------
-    ValueError
-        If there is no target of that name.
     UnsupportedOpError
         If the target cannot run parts of the model.
     """
-    model, scope, profile = converted.model, converted.scope, get_profile(target)
+    model, scope = converted.model, converted.scope
     passes = Passes(model, scope)
     passes.run(NodeRules(vector_products), drop_leading_axes, merge_equal, share_transposed)
     passes.run(NodeRules(keep_reduced_axes))
@@ -88,6 +86,10 @@ def prepare(
         passes.run(inline_functions)
     settings = {"assume_finite": assume_finite, "splits_words": splits_words}
     passes.run(legalise.given(profile=profile, decompositions=decompositions(), **settings))
+    if profile.folds_constants:
+        # Before the guards, which are for the nodes of the file.
+        passes.run(inline_functions)
+        _compute_constants(passes)
     if profile.accelerator is not None:
         passes.run(narrow_indices.given(profile=profile))
     passes.run(broadcast_numbers, keep_apart.given(profile=profile), merge_equal)
@@ -95,13 +97,13 @@ def prepare(
     if profile.accelerator is not None:
         changes += describe_placement(model, profile)
     is_older = opset_version is not None and opset_version < scope.opset_version
+    nodes = sum(1 for _ in nodes_of_model(model))
     # Axes that are operands of a function become attributes.
-    if inline or profile.is_portable or is_older:
-        passes.run(inline_functions)
+    if (inline or profile.is_portable or is_older) and passes.run(inline_functions) and is_older:
+        text = f"functions written out for opset {opset_version}: {nodes} nodes became"
+        changes.append(Change(f"{text} {sum(1 for _ in nodes_of_model(model))}"))
     if profile.is_portable:
-        passes.run(fold_constants, merge_equal)
-        while passes.run(find_sizes) and passes.run(fold_constants):
-            passes.run(merge_equal)
+        _compute_constants(passes)
         # Short loops are written out by now.
         check_loops(model, profile)
     if is_older:
@@ -113,6 +115,13 @@ def prepare(
         _forget_types(function)
         _drop_unused_domains(function)
     return changes
+
+
+def _compute_constants(passes: Passes) -> None:
+    """Compute constants and sizes, and drop the choices that they decide."""
+    passes.run(fold_constants, merge_equal)
+    while passes.run(find_sizes) and passes.run(fold_constants):
+        passes.run(merge_equal)
 
 
 def _forget_sizes(model: ir.Model) -> None:

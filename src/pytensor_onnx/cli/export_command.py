@@ -27,6 +27,9 @@ from pytensor_onnx.errors import ArgumentError
     help="Leave the size of an axis open, and name it; may be repeated.",
 )
 @with_target
+@click.option(
+    "--runtime-version", help="Lowest version of ONNX Runtime for the file, such as 1.20."
+)
 @with_precision
 @click.option(
     "--vectors",
@@ -39,6 +42,7 @@ def export(
     output: Path | None,
     dynamic: tuple[str, ...],
     target: str,
+    runtime_version: str | None,
     precision: str | None,
     vectors: bool,
     as_json: bool,
@@ -57,7 +61,7 @@ def export(
     file = output or Path(f"{name.rpartition(':')[2].rpartition('.')[2] or 'model'}.onnx")
     check_file(file, "--output")
     options: dict[str, Any] = {"target": target, "dynamic_axes": read_axes(dynamic)}
-    options["precision"] = precision
+    options |= {"precision": precision, "runtime_version": runtime_version}
     given = {key: value for key, value in options.items() if value}
     with working("exporting"):
         # Graphs of the module may use mode ONNX.

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.constant_folding import known_choice, known_result
 from pytensor_onnx.graph.dims import dims_of
-from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.graph.scope import ModelScope, disconnect
 from pytensor_onnx.graph.traversal import all_nodes, bodies_of
 from pytensor_onnx.passes.inline_functions import name_apart, put_in_place
 from pytensor_onnx.passes.legaliser.short_axes import gather_strided, has_known_strides
@@ -206,7 +206,10 @@ def _write_out_choice(node: ir.Node, scope: ModelScope) -> bool:
     condition = constant_of(node.inputs[0])
     if condition is None:
         return False
-    branch = node.attributes["then_branch" if condition.item() else "else_branch"].as_graph()
+    taken, other = ("then_branch", "else_branch")[:: 1 if condition.item() else -1]
+    branch = node.attributes[taken].as_graph()
+    for dropped in node.attributes[other].as_graph():
+        disconnect(dropped)
     node.resize_inputs(0)
     _replace(node, branch, scope)
     return True
@@ -219,6 +222,7 @@ def _skip_loop(node: ir.Node) -> bool:
         return False
     ir.convenience.replace_all_uses_with(node.outputs, initial)
     assert node.graph is not None
+    disconnect(node)
     node.graph.remove(node, safe=True)
     return True
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import onnx_ir as ir
 
+from pytensor_onnx.changes import Change, changes_of
 from pytensor_onnx.errors import UnsupportedOpError
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
@@ -35,13 +37,13 @@ _REDUCTIONS = tuple(
     requires="an opset below 18",
     ensures="the opset has all operators, with these attributes and operands",
 )
-def lower_opset(model: ir.Model, scope: ModelScope, version: int) -> int:
+def lower_opset(model: ir.Model, scope: ModelScope, version: int) -> list[Change]:
     """Replace operators of opset 18 by those of an older one.
 
     Returns
     -------
-    int
-        How many nodes were replaced.
+    list of Change
+        Operators that were replaced, one change for each.
 
     Raises
     ------
@@ -51,12 +53,15 @@ def lower_opset(model: ir.Model, scope: ModelScope, version: int) -> int:
 
     def older(build: Builder, node: ir.Node) -> Results | None:
         form = _FORMS.get(node.op_type)
-        return None if node.domain or form is None else form(build, node, version)
+        results = None if node.domain or form is None else form(build, node, version)
+        if results is not None:
+            counts[f"{node.op_type} in the form of opset {version}"] += 1
+        return results
 
-    count = 0
+    counts: Counter[str] = Counter()
     owners: list[GraphLike] = [model.graph, *model.functions.values()]
     for owner in owners:
-        count += NodeWalk(owner, scope, older, _FORMS).run()
+        NodeWalk(owner, scope, older, _FORMS).run()
     store_constants(model.graph, scope)
     lacking = list(dict.fromkeys(_lacking(model, version)))
     if lacking:
@@ -65,7 +70,7 @@ def lower_opset(model: ir.Model, scope: ModelScope, version: int) -> int:
     for owner in owners:
         owner.opset_imports[""] = version
     model.ir_version = _IR_VERSIONS[version]
-    return count + 1
+    return changes_of(counts)
 
 
 def _lacking(model: ir.Model, version: int) -> Iterator[str]:

@@ -203,4 +203,6 @@ def remove_unused(graph: ir.Graph) -> None:
         users = (user for value in node.outputs for user in value.consumers())
         if unused.issuperset(users) and not any(v.is_graph_output() for v in node.outputs):
             unused.add(node)
+    for node in unused:
+        disconnect(node)
     graph.remove(unused, safe=True)

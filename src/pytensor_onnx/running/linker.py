@@ -153,12 +153,13 @@ class ONNXLinker(JITLinker):
         from pytensor_onnx.conversion import ConversionOptions, convert
         from pytensor_onnx.graph.origins import take_lines, take_owners
         from pytensor_onnx.pipeline import prepare
+        from pytensor_onnx.targets import get_profile
 
         has_kernel = native.has_kernel if has_kernels else None
         converted = convert(
             graph, ConversionOptions(opset_version=OPSET_VERSION, has_kernel=has_kernel)
         )
-        prepare(converted, "onnxruntime", assume_finite=self.assume_finite)
+        prepare(converted, get_profile("onnxruntime"), assume_finite=self.assume_finite)
         lines, owners = take_lines(converted.model), take_owners(converted.model, graph)
 
         def open_in_full() -> Session:

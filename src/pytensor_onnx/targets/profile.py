@@ -28,6 +28,12 @@ class Profile:
     splits_words: bool = False
     """States of generators are numbers of 16 bits, for runtimes that lack integers of 64 bits."""
 
+    folds_constants: bool = False
+    """Functions are written out, and constants computed at export: the optimizer fails at some."""
+
+    way_out: str = ""
+    """Advice to users whose graph needs operators that the runtime lacks."""
+
     why_no_draws: str = ""
     """Reason why files do not draw random numbers; empty if they do."""
 
@@ -45,6 +51,11 @@ class Profile:
 
     latest_opset: int = 23
     """Opset whose operators the runtime is fastest with."""
+
+    @property
+    def max_opset(self) -> int:
+        """The last opset that the runtime knows."""
+        return load_kernels(self.kernels).max_opset
 
     @property
     def has_scan(self) -> bool:

@@ -22,7 +22,6 @@ from pytensor_onnx.exporting.requests.request import Request
 from pytensor_onnx.exporting.requests.row_metadata import check_features
 from pytensor_onnx.exporting.requests.source import Source, warn_of_stored_values
 from pytensor_onnx.rewriting.engine.declared_types import with_right_types
-from pytensor_onnx.targets import get_profile
 from pytensor_onnx.user_code import untraced
 
 
@@ -30,7 +29,7 @@ from pytensor_onnx.user_code import untraced
 @fewer_collections()
 def export_source(source: Source, options: ExportOptions) -> ONNXProgram:
     """Export a source as a program."""
-    profile = get_profile(options.target)
+    profile = options.profile
     options.check_files(has_state=bool(source.updates))
     warn_of_stored_values(source)
     source.results = list(with_right_types(source.results))

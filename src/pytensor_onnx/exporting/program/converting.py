@@ -17,13 +17,12 @@ from pytensor_onnx.exporting.verification.precision import narrowed_for
 from pytensor_onnx.graph.origins import present, take_lines, take_owners
 from pytensor_onnx.named_dims import is_tensor
 from pytensor_onnx.pipeline import prepare
-from pytensor_onnx.targets import get_profile
 
 
 def convert_graph(written: FunctionGraph, request: Request) -> Conversion:
     """Convert a graph as written, for the target and in the floats that a request asks for."""
     interface, options = request.interface, request.options
-    profile = get_profile(options.target)
+    profile = options.profile
     narrows_to_float32 = options.precision == "float32"
     narrowing, notes = narrowed_for(written, options.precision, profile.precision)
     reference = narrowing.narrow if narrowing else written
@@ -57,7 +56,7 @@ def convert_graph(written: FunctionGraph, request: Request) -> Conversion:
     signature.describe_results(model)
     changes = prepare(
         converted,
-        options.target,
+        profile,
         assume_finite=options.assume_finite,
         inline=options.inline_functions,
         splits_words=profile.splits_words,

@@ -39,6 +39,7 @@ def export_onnx(
     feature_names: Mapping[str, Sequence[str]] | None = None,
     opset_version: int | str = OPSET_VERSION,
     target: str = "onnxruntime",
+    runtime_version: str | None = None,
     verify: bool = True,
     assume_finite: bool = False,
     inline_functions: bool = False,
@@ -91,6 +92,10 @@ def export_onnx(
         Runtime to export for: ``"onnxruntime"``, ``"web"``, ``"webgpu"``, ``"node"``, or
         ``"portable"`` for runtimes of other makers: functions written out, no defaults, no checks.
         ``"openvino"`` and ``"tract"`` also refuse operators without a right kernel there.
+    runtime_version
+        Lowest version of ONNX Runtime that loads the file, for target ``"onnxruntime"``: ``"1.18"``
+        or later, ``"1.30"`` unless given. Below that, functions are written out, and a graph that
+        the version cannot run is refused.
     verify
         Whether to check the model, load it and compare it with PyTensor.
     assume_finite
@@ -141,6 +146,7 @@ def export_onnx(
         "feature_names": feature_names,
         "opset_version": opset_version,
         "target": target,
+        "runtime_version": runtime_version,
         "verify": verify,
         "assume_finite": assume_finite,
         "inline_functions": inline_functions,

@@ -33,7 +33,7 @@ def report_on(
     sections = [
         "# ONNX model",
         f"opset {graph.opset_imports['']}, IR version {model.ir_version}, "
-        f"target {conversion.target}, made by {model.producer_name} {model.producer_version} "
+        f"target {_target_of(conversion)}, made by {model.producer_name} {model.producer_version} "
         f"with PyTensor {model.metadata_props.get('pytensor_version', '?')}",
         _section("Inputs", map(describe, conversion.inputs)),
         _section("Outputs", map(describe, graph.outputs)),
@@ -54,6 +54,12 @@ def report_on(
         _table_of(verification.values),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _target_of(conversion: Conversion) -> str:
+    request = conversion.request
+    version = None if request is None else request.options.runtime_version
+    return conversion.target + (f" from version {version} on" if version else "")
 
 
 def _table_of(values: Iterable[ValueDifference]) -> str:

@@ -114,7 +114,7 @@ def read_opset(version: int | str, profile: Profile) -> int:
     Raises
     ------
     ArgumentError
-        If it is another text.
+        If it is another text, or an opset that the runtime does not know.
 
     Examples
     --------
@@ -125,6 +125,11 @@ def read_opset(version: int | str, profile: Profile) -> int:
         return profile.latest_opset
     if isinstance(version, str):
         raise ArgumentError(f"opset_version is a number or 'latest', not {version!r}")
+    if version > profile.max_opset:
+        raise ArgumentError(
+            f"opset_version={version} is not supported: the target {profile.name!r} "
+            f"knows opsets up to {profile.max_opset}"
+        )
     return version
 
 

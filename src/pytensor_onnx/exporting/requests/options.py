@@ -14,7 +14,7 @@ from pytensor_onnx.exporting.requests.row_metadata import FeatureNames
 from pytensor_onnx.exporting.requests.state_files import check_state_file
 from pytensor_onnx.running.linker import OPSET_VERSION
 from pytensor_onnx.running.session import SessionOptions
-from pytensor_onnx.targets import get_profile
+from pytensor_onnx.targets import Profile, get_profile
 
 _OWN = frozenset(("state_defaults", "static_state"))
 
@@ -47,6 +47,7 @@ class ExportOptions:
     feature_names: FeatureNames | None = None
     opset_version: int | str = OPSET_VERSION
     target: str = "onnxruntime"
+    runtime_version: str | None = None
     verify: bool = True
     assume_finite: bool = False
     inline_functions: bool = False
@@ -93,12 +94,17 @@ class ExportOptions:
             check_state_path(self.target, self.path, self.state_path)
 
     @property
+    def profile(self) -> Profile:
+        """Profile of the target."""
+        return get_profile(self.target, self.runtime_version)
+
+    @property
     def stores_state(self) -> bool:
         """Whether the model has the present values of the state."""
-        refused = get_profile(self.target).refuses_defaults
+        refused = self.profile.refuses_defaults
         return self.state_defaults and self.state_path is None and not refused
 
     @property
     def stores_start(self) -> bool:
         """Whether the metadata of the model has the present values of the state."""
-        return self.state_path is None and get_profile(self.target).is_portable
+        return self.state_path is None and self.profile.is_portable

@@ -1,13 +1,16 @@
 """Wrong rewrites of ONNX Runtime's optimizer, and the guards against them."""
 
-from pytensor_onnx.passes.defects.record import DOUBLE, FLOATS, Defect, Guard
+from pytensor_onnx.passes.defects.record import DOUBLE, FLOATS, OLDER, Defect, Guard
 from pytensor_onnx.passes.optimizer_guards.hidden_operands import (
     bounded_relu_form,
     padded_pool_form,
     range_form,
 )
 from pytensor_onnx.passes.optimizer_guards.near_identities import near_identity_form
-from pytensor_onnx.passes.optimizer_guards.scaled_products import product_form
+from pytensor_onnx.passes.optimizer_guards.scaled_products import (
+    product_form,
+    transposed_product_form,
+)
 
 _REWRITES = "tests/targets/test_optimizer.py::test_rewrites_change_results"
 _SIZES = "tests/targets/test_size_defects.py"
@@ -20,6 +23,17 @@ OPTIMIZER_DEFECTS = (
         tests=(f"{_SIZES}::test_gather_by_a_range_becomes_a_slice",),
         treatment=Guard(rule=range_form, change="{op} by a Range kept from becoming a Slice"),
         switched_off="GatherToSliceFusion",
+    ),
+    Defect(
+        name="fused products in float64",
+        repaired="1.26",
+        operators=("MatMul",),
+        dtypes=DOUBLE,
+        targets=OLDER,
+        reason="A Transpose of an operand is fused into an operator without a kernel for float64: "
+        "the model is refused.",
+        tests=("tests/targets/test_older_versions.py::test_transposed_products_are_kept_apart",),
+        treatment=Guard(rule=transposed_product_form, change="{op} kept apart from a Transpose"),
     ),
     Defect(
         name="fused products",

@@ -10,7 +10,10 @@ from pytensor_onnx.passes.node_walk import Form
 if TYPE_CHECKING:
     from pytensor_onnx.passes.optimizer_guards.inlined import Inlined
 
-ORT = ("onnxruntime", "web", "webgpu", "node")
+OLDER = ("onnxruntime 1.18", "onnxruntime 1.22")
+"""Earlier versions of ONNX Runtime."""
+
+ORT = ("onnxruntime", "web", "webgpu", "node", *OLDER)
 """Targets that run ONNX Runtime's kernels and its optimizer."""
 
 EVERY = (*ORT, "portable", "openvino", "tract")

@@ -59,6 +59,8 @@ BEFORE_CASTS = (
     Substitute({"Where": exact.where_bool}, "computed by logic", ir.DataType.BOOL),
     Substitute({"NonZero": integer.non_zero}, "computed in bool"),
     Substitute({"Compress": exact.compress}, "computed by positions"),
+    # Its definition needs it for large arguments.
+    Substitute({"Cos": exact.cosine}, "computed by the sine of the half", ir.DataType.DOUBLE),
 )
 """Forms that need fewer operators than casts to a wider dtype."""
 
@@ -66,6 +68,7 @@ LAST = (
     Substitute({"Where": exact.where_unsigned}, "computed by arithmetic"),
     Substitute(integer.UINT64, "computed in int64", ir.DataType.UINT64),
     Substitute(integer.ORDERED, "computed by comparison", ir.DataType.INT64),
+    Substitute({"ReduceProd": exact.integer_product}, "computed in pairs", ir.DataType.DOUBLE),
 )
 """Forms for nodes that no other dtype and no fallback serves."""
 
@@ -158,10 +161,11 @@ class Chooser:
 
     def _replace_missing(self, node: ir.Node, dtype: ir.DataType) -> Choice:
         """Return a form in operators of the target."""
-        if node.op_type in self.decompositions:
+        first = _substitute(BEFORE_CASTS, node, dtype)
+        if first is None and node.op_type in self.decompositions:
             return self._define(node, dtype, "no kernel")
         return (
-            _substitute(BEFORE_CASTS, node, dtype)
+            first
             or self._in_wider(node, dtype)
             or (self._define(node, dtype, "no kernel") if has_fallback(node) else None)
             or _substitute(LAST, node, dtype)

@@ -49,6 +49,12 @@ def where_bool(build: Builder, node: ir.Node) -> ir.Value:
     return build.Or(build.And(condition, x), build.And(build.Not(condition), y))
 
 
+def cosine(build: Builder, node: ir.Node) -> ir.Value:
+    """Return a cosine with an error of 2e-16, by a sine whose argument is exact."""
+    sine = build.Sin(build.Mul(given(node.inputs[0]), 0.5))
+    return build.Sub(1, build.Mul(2, build.Mul(sine, sine)))
+
+
 def compress(build: Builder, node: ir.Node) -> ir.Value:
     """Gather the elements at the positions where a condition is true."""
     x, condition = node.inputs
@@ -104,7 +110,7 @@ def integer_sum(build: Builder, node: ir.Node) -> ir.Value:
 
 
 def integer_product(build: Builder, node: ir.Node) -> ir.Value:
-    """Multiply integers in pairs, then the products, recursively."""
+    """Multiply elements in pairs, then the products, recursively."""
     merged = _merge_reduced(build, node, given(node.inputs[0]))
     return _restore(build, node, fold_last_axis(build, merged, "Mul", 1))
 

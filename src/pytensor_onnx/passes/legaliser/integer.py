@@ -159,15 +159,48 @@ def in_int64_modulo(build: Builder, node: ir.Node) -> list[ir.Value]:
 
 def in_int64_order(build: Builder, node: ir.Node) -> list[ir.Value]:
     """Compare uint64 as int64: with the top bit flipped, their order is the same."""
-    x, *rest = node.inputs
-    flipped = build.cast(build.BitwiseXor(x, _TOP_BIT), ir.DataType.INT64)
-    results = emit_alike(build, node, [flipped, *rest])
+    operands = [
+        build.cast(build.BitwiseXor(x, _TOP_BIT), ir.DataType.INT64)
+        if x is not None and x.dtype == ir.DataType.UINT64
+        else x
+        for x in node.inputs
+    ]
+    results = emit_alike(build, node, operands)
     return [
         build.BitwiseXor(build.cast(new, ir.DataType.UINT64), _TOP_BIT)
         if old.dtype == ir.DataType.UINT64
         else new
         for new, old in zip(results, node.outputs, strict=True)
     ]
+
+
+def halved_quotient(build: Builder, node: ir.Node) -> ir.Value:
+    """Divide uint64 in int64: half the dividend first, then correct the quotient by one.
+
+    A divisor of the top bit goes into a dividend once or not at all.
+    """
+    x, y = (build.cast(operand, ir.DataType.INT64) for operand in _operands(node))
+    half = build.cast(build.BitShift(_operands(node)[0], np.uint64(1), direction="RIGHT"), "int64")
+    is_large = build.Less(y, 0)
+    divisor = build.Where(is_large, 1, y)
+    quotient = build.Mul(build.Div(half, divisor), 2)
+    rest = build.Sub(x, build.Mul(quotient, divisor))
+    is_short = build.Or(build.Less(rest, 0), build.Not(build.Less(rest, divisor)))
+    quotient = build.Add(quotient, build.cast(is_short, "int64"))
+    of_large = build.And(build.Less(x, 0), build.Not(build.Less(x, y)))
+    result = build.Where(is_large, build.cast(of_large, "int64"), quotient)
+    return build.cast(result, ir.DataType.UINT64)
+
+
+def first_extremum(build: Builder, node: ir.Node) -> ir.Value:
+    """Return the position of the first extremum by TopK, the first of equal elements."""
+    axis, is_kept = node.attributes.get_int("axis", 0), node.attributes.get_int("keepdims", 1)
+    if node.attributes.get_int("select_last_index", 0):
+        raise build.unsupported(f"{node.op_type} of the last of equal elements")
+    largest = int(node.op_type == "ArgMax")
+    x = given(node.inputs[0])
+    position = build.TopK(x, build.ints([1]), axis=axis, largest=largest, outputs=2)[1]
+    return position if is_kept else build.Squeeze(position, build.ints([axis]))
 
 
 def _operands(node: ir.Node) -> list[ir.Value]:
@@ -188,6 +221,8 @@ ORDERED: dict[str, Form] = {
     "Sign": sign,
     "ReduceMax": reduce_extremum,
     "ReduceMin": reduce_extremum,
+    "ArgMax": first_extremum,
+    "ArgMin": first_extremum,
 }
 """Forms that compare int64 by Less, Greater and TopK only."""
 
@@ -201,8 +236,11 @@ REDUCTIONS: dict[str, Form] = {
 
 UINT64: dict[str, Form] = {
     **dict.fromkeys(("CumSum", "CumProd", "Einsum", "OneHot", "Trilu"), in_int64_modulo),
+    **dict.fromkeys(("Add", "Equal", "Mul", "Sub"), in_int64_modulo),
     **dict.fromkeys(
         ("ArgMax", "ArgMin", "ReduceMax", "ReduceMin", "TopK", "Unique"), in_int64_order
     ),
+    **dict.fromkeys(("Greater", "GreaterOrEqual", "Less", "LessOrEqual"), in_int64_order),
+    "Div": halved_quotient,
 }
 """Forms for uint64, which no wider dtype can hold."""

@@ -92,7 +92,7 @@ def legalise(
     if legaliser.refused:
         listing = "\n".join(f"- {line}" for line in dict.fromkeys(legaliser.refused))
         raise UnsupportedOpError(
-            f"the target {profile.name!r} cannot run these operators:\n{listing}"
+            f"the target {profile.name!r} cannot run these operators:\n{listing}{profile.way_out}"
         )
     return changes_of(legaliser.changes)
 

@@ -19,7 +19,7 @@ from pytensor_onnx.graph.dims import dims_of, is_positive
 from pytensor_onnx.passes.layout.layout_rules import may_move
 from pytensor_onnx.passes.layout.moved import Perm
 from pytensor_onnx.passes.layout.walk import is_transpose, perm_of
-from pytensor_onnx.passes.matching import constant_of, is_operator
+from pytensor_onnx.passes.matching import constant_of, given, is_operator
 from pytensor_onnx.passes.node_walk import Form
 from pytensor_onnx.passes.optimizer_guards.inlined import Inlined
 
@@ -33,6 +33,19 @@ def product_form(node: ir.Node, inlined: Inlined) -> Form | None:
         return None
     apart = _kept_apart(node, inlined)
     return partial(_protected, apart=apart) if any(apart) else None
+
+
+def transposed_product_form(node: ir.Node, inlined: Inlined) -> Form | None:
+    """Return a guarded form of a float64 MatMul after a Transpose, None for others."""
+    operands = [given(value) for value in node.inputs]
+    if _is_of_integers(node) or inlined.dtype(operands[0]) not in (None, ir.DataType.DOUBLE):
+        return None
+    transposed = [
+        any(is_operator(v.producer(), "Transpose") for v in inlined.origins(x)) for x in operands
+    ]
+    left, right, result_apart = _kept_apart(node, inlined)
+    apart = (left or transposed[0], right or transposed[1], result_apart)
+    return partial(_protected, apart=apart) if any(transposed) else None
 
 
 def _kept_apart(node: ir.Node, inlined: Inlined) -> tuple[bool, bool, bool]:
