@@ -15,7 +15,7 @@ ALL = "PYTENSOR_ONNX_ALL_PLATFORMS"
 
 
 class KernelsBuildHook(BuildHookInterface):
-    """Compiles the machine's own library, and the module of pages where ziglang is installed.
+    """Compiles the machine's own library, and the modules of pages where ziglang is installed.
 
     Without a C compiler the package has no library.
     """
@@ -35,8 +35,7 @@ class KernelsBuildHook(BuildHookInterface):
             build_data["tag"] = f"py3-none-{_platform_tag() if library else 'any'}"
         if not libraries:
             self.app.display_warning("no C compiler: the package runs without kernels")
-        if module := _native()["build_wasm"](FOLDER):
-            libraries.append(module)
+        libraries += _native()["build_wasm"](FOLDER)
         # A developer's folder may hold libraries of other platforms, too.
         build_data["force_include"].update(
             {str(x): f"pytensor_onnx/kernels/{x.name}" for x in libraries}

@@ -30,11 +30,21 @@ Layout layout_of(int rank, const int64_t *shape, const int64_t *strides) {
 
 enum { SHORT = 16 };
 
+/* Files that are compiled for size have no vectors of their own. */
+#ifdef __wasm__
+#define FILL_EIGHT(T)                                                            \
+  typedef T Eight __attribute__((ext_vector_type(8), aligned(sizeof(T)), may_alias)); \
+  for (; count >= 8; count -= 8, to += 8) *(Eight *)to = value;
+#else
+#define FILL_EIGHT(T)
+#endif
+
 #define COPY_ROW(T)                                                              \
   {                                                                              \
     T *to = (T *)out;                                                            \
     if (stride == 0) {                                                           \
       T value = *(const T *)in;                                                  \
+      FILL_EIGHT(T)                                                              \
       for (int64_t i = 0; i < count; i++) to[i] = value;                         \
     } else {                                                                     \
       for (int64_t i = 0; i < count; i++) to[i] = *(const T *)(in + i * stride); \
@@ -50,7 +60,6 @@ static inline void copy_row(char *out, const char *in, int64_t stride, int64_t c
   switch (bytes) {
     case 8: COPY_ROW(uint64_t)
     case 4: COPY_ROW(uint32_t)
-    case 2: COPY_ROW(uint16_t)
     default: COPY_ROW(uint8_t)
   }
 }
@@ -99,7 +108,6 @@ static void copy_short_rows(char *out, const char *in, int64_t rows, int64_t col
   switch (bytes) {
     case 8: COPY_COLUMNS(uint64_t)
     case 4: COPY_COLUMNS(uint32_t)
-    case 2: COPY_COLUMNS(uint16_t)
     default: COPY_COLUMNS(uint8_t)
   }
 }
@@ -109,7 +117,6 @@ static void copy_columns(char *out, const char *in, int64_t rows, int64_t column
   switch (bytes) {
     case 8: COPY_TILES(uint64_t)
     case 4: COPY_TILES(uint32_t)
-    case 2: COPY_TILES(uint16_t)
     default: COPY_TILES(uint8_t)
   }
 }
@@ -128,19 +135,20 @@ static void copy_rows(char *out, const char *in, const Layout *layout, size_t by
   int last = layout->rank - 1;
   int64_t at[MOST_AXES];
   for (int axis = last; axis >= 0; axis--) {
-    at[axis] = start % layout->shape[axis];
-    start /= layout->shape[axis];
+    at[axis] = start ? start % layout->shape[axis] : 0; /* divisions take time */
+    start = start ? start / layout->shape[axis] : 0;
     in += at[axis] * layout->stride[axis];
   }
   int64_t columns = layout->shape[last];
   int has_short_rows = last && columns <= SHORT;
   int64_t unit = (int64_t)bytes;
-  int has_columns = last && layout->stride[last - 1] == unit && layout->stride[last] != unit;
+  int64_t pitch = layout->stride[last];
+  int has_columns = last && layout->stride[last - 1] == unit && pitch && pitch != unit;
   while (count > 0) {
     int axis = last - 1;
     if ((has_short_rows || has_columns) && !at[last] && count >= columns) {
       int64_t whole = count / columns, rest = layout->shape[axis] - at[axis];
-      int64_t rows = whole < rest ? whole : rest, pitch = layout->stride[last];
+      int64_t rows = whole < rest ? whole : rest;
       if (has_short_rows) {
         copy_short_rows(out, in, rows, columns, layout->stride[axis], pitch, bytes);
       } else {

@@ -35,11 +35,17 @@ PLATFORMS = {
 """Targets of ziglang by the platforms of wheels, named as Python names them."""
 
 WASM = "tape.wasm"
+CORE = "core.wasm"
+"""The module of WebAssembly without rare kernels."""
 WASM_FLAGS = [*MATH, "-target", "wasm32-wasi", "-msimd128", "-Wno-pass-failed"]
 OF_RUNTIME = ("functions.c", "region.c", "registration.c")
 """Sources that call ONNX Runtime, which the module of WebAssembly does without."""
-FAST = {"products.c": ["-O2"], "elementwise.c": ["-O2", "-fno-unroll-loops"]}
+FAST = {"products.c": ["-Os"], "elementwise.c": ["-O2", "-fno-unroll-loops"]}
 """Flags of sources that are fast in the module of WebAssembly; others are small."""
+NOT_OF_CORE = ("eigen.c", "schur.c", "special.c")
+"""Sources that the core lacks."""
+SMALLER_IN_CORE = ("elementwise.c", "kernels.c", "linalg.c", "operators.c", "wasm.c")
+"""Sources that the core has with the flag IS_CORE."""
 WASM_LINK = ["-mexec-model=reactor", "-s", "-Wl,--gc-sections"]
 WASM_LINK += ["-Wl,-z,stack-size=1048576", "-Wl,--max-memory=2147483648"]
 
@@ -70,21 +76,32 @@ def build(folder: Path) -> Path | None:
     return library
 
 
-def build_wasm(folder: Path) -> Path | None:
-    """Build the module of WebAssembly unless it is newer than its sources; None without ziglang."""
-    module = folder / WASM
-    if _is_new(module):
-        return module
+def build_wasm(folder: Path) -> list[Path]:
+    """Build the modules of WebAssembly unless they are newer than their sources.
+
+    Returns
+    -------
+    list of Path
+        The core and the whole module, empty without ziglang.
+    """
+    modules = [folder / CORE, folder / WASM]
+    if all(map(_is_new, modules)):
+        return modules
     if not importlib.util.find_spec("ziglang"):
-        return None
+        return []
     sources = [source for source in SOURCES.glob("*.c") if source.name not in OF_RUNTIME]
-    with _parts(module) as parts:
-        made = parts / WASM
-        flags = {source: FAST.get(source.name, ["-Oz"]) for source in sources}
-        objects = _objects(ZIG, WASM_FLAGS, flags, parts)
-        subprocess.run([*ZIG, *WASM_FLAGS, *WASM_LINK, *objects, "-o", made], check=True)
-        made.replace(module)
-    return module
+    flags = {source: FAST.get(source.name, ["-Oz"]) for source in sources}
+    smaller = {x: [*flags[x], "-DIS_CORE"] for x in sources if x.name in SMALLER_IN_CORE}
+    with _parts(modules[0]) as parts:
+        whole = _objects(ZIG, WASM_FLAGS, flags, parts)
+        other = _objects(ZIG, WASM_FLAGS, smaller, parts, "-core")
+        without = {Path(name).stem for name in (*NOT_OF_CORE, *SMALLER_IN_CORE)}
+        core = [x for x in whole if x.stem not in without] + other
+        for objects, module in zip((core, whole), modules, strict=True):
+            made = parts / module.name
+            subprocess.run([*ZIG, *WASM_FLAGS, *WASM_LINK, *objects, "-o", made], check=True)
+            made.replace(module)
+    return modules
 
 
 def _is_new(made: Path) -> bool:
@@ -122,12 +139,16 @@ def _parts(target: Path) -> Iterator[Path]:
 
 
 def _objects(
-    command: list[str], flags: list[str], sources: Mapping[Path, list[str]], folder: Path
+    command: list[str],
+    flags: list[str],
+    sources: Mapping[Path, list[str]],
+    folder: Path,
+    suffix: str = "",
 ) -> list[Path]:
     """Compile sources side by side, each with flags of its own beside those of all."""
 
     def object_of(source: Path) -> Path:
-        target = folder / f"{source.stem}.o"
+        target = folder / f"{source.stem}{suffix}.o"
         own = [*flags, *sources[source]]
         subprocess.run([*command, *own, "-c", source, "-o", target], check=True)
         return target
@@ -144,7 +165,7 @@ def _extension(system: str = sys.platform) -> str:
 
 if __name__ == "__main__":
     if "--wasm" in sys.argv:
-        print(build_wasm(Path(sys.argv[1])) or "no ziglang: no module of WebAssembly")
+        print(*build_wasm(Path(sys.argv[1])) or ["no ziglang: no module of WebAssembly"], sep="\n")
     elif "--all" in sys.argv:
         print(*build_all(Path(sys.argv[1])), sep="\n")
     else:

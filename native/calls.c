@@ -17,18 +17,18 @@ static const char *run_call(Step *step) {
   return call->kernel->run(call->kernel, call->in, call->out, call->scratch);
 }
 
-/* Return the name of a function, which is in the attributes, with zeros after it. */
-static const char *name_of(Plan *plan, const Instruction *instruction) {
+const char *name_of_function(const Instruction *instruction) {
   const int64_t *words = instruction->attribute;
   int count = instruction->attributes;
-  if (!count || ((const char *)(words + count))[-1]) refuse(plan, "a function has no name");
-  return (const char *)words;
+  return count && !((const char *)(words + count))[-1] ? (const char *)words : NULL;
 }
 
 void plan_function(Plan *plan, const Instruction *instruction) {
   int dtype = 0;
   size_t scratch_bytes = 0;
-  const Kernel *kernel = find_kernel(name_of(plan, instruction), &dtype);
+  const char *name = name_of_function(instruction);
+  if (!name) refuse(plan, "a function has no name");
+  const Kernel *kernel = find_kernel(name, &dtype);
   if (!kernel || kernel->inputs != instruction->inputs || kernel->outputs != instruction->outputs) {
     refuse(plan, "a function without kernel");
   }

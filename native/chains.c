@@ -3,10 +3,8 @@
 
 enum { MOST_LINKS = 96, MOST_LINKS_OF_ONE = 7, MOST_COMPARED = 100 };
 
-/* The module of WebAssembly, which is compiled for size, has none. */
-#ifdef __wasm__
-static ElementRun runner_of(int dtype) { return (void)dtype, NULL; }
-#else
+/* The module of WebAssembly has none: its registers are too few, as measured. */
+#ifndef __wasm__
 
 #define T double
 #define BITS int64_t
@@ -41,7 +39,6 @@ static ElementRun runner_of(int dtype) {
   return dtype == FLOAT64 ? run_chain_f64 : run_chain_f32;
 }
 
-#endif
 
 /* The elements of a group in the course of their ordering. */
 typedef struct {
@@ -402,14 +399,7 @@ static void add_others(Weaver *weaver) {
     mark_done(weaver, i);
   }
 }
-
-Element *make_chains(Plan *plan, const Group *group, int *count) {
-  *count = group->count;
-  int is_short = group->size * (int64_t)sizeof(double) < UNIT_BYTES;
-  if (is_short || (*count == 1 && !is_sum(group->elements))) {
-    Element *made = memory(plan, (size_t)*count * sizeof *made);
-    return memcpy(made, group->elements, (size_t)*count * sizeof *made);
-  }
+static Element *chains_of(Plan *plan, const Group *group, int *count) {
   Weaver *weaver = weaver_of(plan, group);
   while (weaver->ready_count) {
     add_others(weaver);
@@ -422,4 +412,15 @@ Element *make_chains(Plan *plan, const Group *group, int *count) {
   }
   *count = weaver->made_count;
   return weaver->made;
+}
+#endif
+
+Element *make_chains(Plan *plan, const Group *group, int *count) {
+  *count = group->count;
+#ifndef __wasm__
+  int is_short = group->size * (int64_t)sizeof(double) < UNIT_BYTES;
+  if (!is_short && (*count > 1 || is_sum(group->elements))) return chains_of(plan, group, count);
+#endif
+  Element *made = memory(plan, (size_t)*count * sizeof *made);
+  return memcpy(made, group->elements, (size_t)*count * sizeof *made);
 }

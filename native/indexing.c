@@ -177,16 +177,23 @@ static void find_known(Plan *plan, const Instruction *instruction, Places *place
   }
 }
 
-/* Eight at a time: a load after a store to an address 4,096 bytes apart waits for it. */
+/* Eight at a time: a load after a store to an address 4,096 bytes apart waits for it. In
+ * WebAssembly a compiler calls `memcpy` for eight stores, which is slow. */
+#ifdef __wasm__
+#define TAKE_EIGHT(T)
+#else
+#define TAKE_EIGHT(T)                                                            \
+  for (; i + 8 <= count; i += 8) {                                               \
+    T part[8];                                                                   \
+    for (int k = 0; k < 8; k++) part[k] = *(const T *)(in + offset[i + k]);      \
+    memcpy(to + i, part, sizeof part);                                           \
+  }
+#endif
 #define TAKE(T)                                                                  \
   {                                                                              \
     T *to = (T *)out;                                                            \
     int64_t i = 0;                                                               \
-    for (; i + 8 <= count; i += 8) {                                             \
-      T part[8];                                                                 \
-      for (int k = 0; k < 8; k++) part[k] = *(const T *)(in + offset[i + k]);    \
-      memcpy(to + i, part, sizeof part);                                         \
-    }                                                                            \
+    TAKE_EIGHT(T)                                                                \
     for (; i < count; i++) to[i] = *(const T *)(in + offset[i]);                 \
   }
 
@@ -246,7 +253,7 @@ const int64_t *take_elements(Plan *plan, const Instruction *instruction) {
 
 void run_taken(const Element *element, int64_t start, int64_t count) {
   const int64_t *offset = (const int64_t *)element->extra + start;
-  take(element->at[0] + start * element->step[0], element->at[1], offset, count, element->value[2]);
+  take(part_at(element, 0, start), element->at[1], offset, count, element->value[2]);
 }
 
 void plan_gather(Plan *plan, const Instruction *instruction) {

@@ -62,6 +62,9 @@ extern const Kernel EIGEN_KERNELS[], LINALG_KERNELS[], SCHUR_KERNELS[], SPECIAL_
   FUNCTIONS((Function)x##_float64, (Function)x##_float32, (Function)x##_float64_wide, \
             (Function)x##_float32_wide)
 #define DOUBLE_WITH_WIDE(x) FUNCTIONS((Function)x##_float64, NULL, (Function)x##_float64_wide)
+#elif defined(IS_CORE)
+#define FUNCTIONS(...) {__VA_ARGS__}
+#define WITH_WIDE(x) FUNCTIONS((Function)x##_float64)
 #else
 #define FUNCTIONS(...) {__VA_ARGS__}
 #define WITH_WIDE(x) FUNCTIONS((Function)x##_float64, (Function)x##_float32)
@@ -83,6 +86,9 @@ static inline Function function_for(const Kernel *kernel, int dtype) {
 
 /* Find the kernel of a function and its dtype by the function's name; NULL without one. */
 const Kernel *find_kernel(const char *name, int *dtype);
+
+/* Whether the core of WebAssembly lacks the kernel of a function. */
+int is_rare_kernel(const char *name);
 
 /* Write the names of functions with kernels, each followed by a comma, and return the length of
  * the whole text, which may be longer than the memory. */

@@ -3,8 +3,13 @@
 
 #include "kernel.h"
 
+/* The core of WebAssembly has the first family only, in double precision. */
+#ifdef IS_CORE
+static const Kernel *const FAMILIES[] = {LINALG_KERNELS, NULL};
+#else
 static const Kernel *const FAMILIES[] = {LINALG_KERNELS, EIGEN_KERNELS, SCHUR_KERNELS,
                                          SPECIAL_KERNELS, NULL};
+#endif
 
 /* Shorten a name by a last part; return whether it has the part. */
 static int drop(const char *name, size_t *length, const char *part) {
@@ -40,6 +45,15 @@ const Kernel *find_kernel(const char *name, int *dtype) {
     }
   }
   return NULL;
+}
+
+int is_rare_kernel(const char *name) {
+  int dtype = 0;
+  const Kernel *found = find_kernel(name, &dtype);
+  for (const Kernel *kernel = FAMILIES[0]; kernel->name; kernel++) {
+    if (kernel == found) return dtype != FLOAT64;
+  }
+  return 1;
 }
 
 size_t kernel_names(char *text, size_t size) {

@@ -53,6 +53,7 @@ typedef struct {
 #undef FREXP
 #undef SCALE
 
+#ifndef IS_CORE
 #define REAL float
 #define LANES 8
 #define SQRT sqrtf
@@ -72,7 +73,7 @@ typedef struct {
 #undef SUFFIX
 #undef TARGET
 #endif
-
+#endif
 
 typedef const char *(*Core)(const Problem *, const void *const in[2], void *const out[2], void *scratch);
 

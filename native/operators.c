@@ -73,3 +73,28 @@ EXPORT int pytensor_onnx_covers(int op, int dtype) {
   }
   return 0;
 }
+
+#ifndef __wasm__
+#define IS_RARE(name) [ELEMENTWISE_##name] = 1,
+static const char IS_RARE_ELEMENTWISE[ELEMENTWISE_COUNT] = {RARE_OPERATORS(IS_RARE)};
+
+static int is_rare(const Instruction *instruction) {
+  int64_t op = instruction->op - OPERATORS;
+  if (op < ELEMENTWISE_COUNT) return IS_RARE_ELEMENTWISE[op];
+  if (instruction->op->plan != plan_function) return 0;
+  const char *name = name_of_function(instruction);
+  return !name || is_rare_kernel(name);
+}
+
+/* Whether the core of WebAssembly runs a tape. */
+EXPORT int pytensor_onnx_core_runs(const char *bytes, size_t size) {
+  Tape *tape = read_tape(bytes, size);
+  int runs = tape != NULL;
+  for (int i = 0; runs && i < tape->blocks; i++) {
+    const Block *block = &tape->block[i];
+    for (int k = 0; runs && k < block->count; k++) runs = !is_rare(&block->instructions[k]);
+  }
+  free_tape(tape);
+  return runs;
+}
+#endif

@@ -260,7 +260,7 @@ void broadcast_shape(Plan *plan, const Instruction *instruction, Array *result) 
 }
 
 static void run_broadcast(const Element *element, int64_t start, int64_t count) {
-  copy_layout(element->at[0] + start * element->step[0], element->at[1], element->extra,
+  copy_layout(part_at(element, 0, start), element->at[1], element->extra,
               (size_t)element->value[2], start, count);
 }
 
@@ -312,11 +312,22 @@ static const ElementKernel *kernel_for(Plan *plan, const Instruction *instructio
   return kernel;
 }
 
+static ElementRun run_of(const ElementKernel *kernel, int inputs, int numbers, int is_one) {
+#ifndef __wasm__
+  if (is_one) return kernel->one;
+  if (inputs == 2 && numbers == 1) return kernel->left_number;
+  if (inputs == 2 && numbers == 2) return kernel->right_number;
+#else
+  (void)inputs, (void)numbers, (void)is_one;
+#endif
+  return kernel->vectors;
+}
+
 static void append(Plan *plan, Group *group, const Instruction *instruction) {
   const ElementKernel *kernel = kernel_for(plan, instruction);
   int64_t value[4] = {instruction->out[0], -1, -1, -1};
   const Array result = slot(plan, value[0])->array;
-  int64_t numbers = 0;
+  int numbers = 0;
   for (int i = 0; i < instruction->inputs; i++) {
     value[i + 1] = stretched(plan, group, instruction->in[i], &result);
     slot(plan, value[i + 1])->group_uses++;
@@ -325,10 +336,8 @@ static void append(Plan *plan, Group *group, const Instruction *instruction) {
   Element *element = next_element(plan, group);
   memcpy(element->value, value, sizeof value);
   element->op = (int)(instruction->op - OPERATORS);
-  element->run = result.size == 1 ? kernel->one : kernel->vectors;
-  if (instruction->inputs == 3) element->extra = (void *)(intptr_t)(numbers | 8);
-  else if (instruction->inputs == 2 && numbers == 1) element->run = kernel->left_number;
-  else if (instruction->inputs == 2 && numbers == 2) element->run = kernel->right_number;
+  element->numbers = numbers;
+  element->run = run_of(kernel, instruction->inputs, numbers, result.size == 1);
 }
 
 /* Add the sum of all elements of an array, as a number or in parts by block; return its value. */
@@ -370,14 +379,31 @@ static const char *run_once(Step *step) {
   return division(step);
 }
 
+#ifdef __wasm__
+/* Run a part of an element, and move its addresses to the next part. */
+static void run_from(Element *element, int64_t start, int64_t count) {
+  element->run(element, start, count);
+  for (int i = 0; i < 4; i++) element->at[i] += (intptr_t)count * (intptr_t)element->step[i];
+}
+
+static void rewind_element(Element *element, int64_t count) {
+  for (int i = 0; i < 4; i++) element->at[i] -= (intptr_t)count * (intptr_t)element->step[i];
+}
+#else
+static void run_from(const Element *element, int64_t start, int64_t count) {
+  element->run(element, start, count);
+}
+
+static void rewind_element(const Element *element, int64_t count) { (void)element, (void)count; }
+#endif
+
 static const char *run_blocks(Step *step) {
-  const Element *first = step->extra, *end = first + step->n[1];
+  Element *first = step->extra, *end = first + step->n[1];
   for (int64_t start = 0, count; start < step->n[0]; start += count) {
     count = block_elements(step->n[0] - start);
-    for (const Element *element = first; element < end; element++) {
-      element->run(element, start, count);
-    }
+    for (Element *element = first; element < end; element++) run_from(element, start, count);
   }
+  for (Element *element = first; element < end; element++) rewind_element(element, step->n[0]);
   return division(step);
 }
 

@@ -33,11 +33,21 @@ typedef void (*ElementRun)(const Element *element, int64_t start, int64_t count)
 struct Element {
   ElementRun run;
   int op;
+  int numbers; /* a bit for each operand that is one number beside arrays */
   char *at[4];     /* the result and the operands */
   int64_t step[4]; /* bytes from one element to the next; 0 within a block */
   void *extra;
   int64_t value[4];
 };
+
+/* Return the address of an operand or the result from an element on. */
+static inline char *part_at(const Element *element, int i, int64_t start) {
+#ifdef __wasm__
+  return (void)start, element->at[i]; /* `run_blocks` moves the addresses, for all kernels at once. */
+#else
+  return element->at[i] + start * element->step[i];
+#endif
+}
 
 /* Elementwise instructions that run together, block by block. */
 typedef struct {
@@ -78,9 +88,12 @@ typedef struct {
 typedef void Planner(Plan *plan, const Instruction *instruction);
 
 /* The kernels of an elementwise operator for a type, by which operands are arrays; `one` is for a
- * result of one element. */
+ * result of one element. In WebAssembly one kernel is for all of them. */
 typedef struct {
-  ElementRun vectors, left_number, right_number, one;
+  ElementRun vectors;
+#ifndef __wasm__
+  ElementRun left_number, right_number, one;
+#endif
 } ElementKernel;
 
 typedef enum { ELEMENTWISE, STEPS, VIEW, CONTROL } OperatorKind;

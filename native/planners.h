@@ -17,6 +17,8 @@ Planner plan_top_k;
 Planner plan_softmax, plan_log_softmax;
 Planner plan_mat_mul, plan_gemm;
 Planner plan_function;
+/* Return the name of a function, which is in the attributes, with zeros after it; NULL without. */
+const char *name_of_function(const Instruction *instruction);
 Planner plan_if, plan_scan, plan_loop;
 
 static inline int64_t axis_of(Plan *plan, int64_t axis, int rank) {

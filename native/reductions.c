@@ -10,6 +10,19 @@ typedef void (*Reduce)(char *out, const char *in, int64_t outer, int64_t length,
 
 enum { SUM_BLOCK = 128 };
 
+/* Eight parts of a sum: an array, of which compilers make vectors, or a vector. */
+#ifdef __wasm__
+#define PARTS(T) PARTS_##T
+#define EACH_PART(part, OP, TERM, T, from) part OP TERM(*(const PARTS(T) *)(from))
+typedef double PARTS(double) __attribute__((ext_vector_type(8), aligned(sizeof(double))));
+typedef float PARTS(float) __attribute__((ext_vector_type(8), aligned(sizeof(float))));
+#define PARTS_OF(T, part) PARTS(T) part
+#else
+#define PARTS_OF(T, part) T part[8]
+#define EACH_PART(part, OP, TERM, T, from) \
+  for (int k = 0; k < 8; k++) part[k] OP TERM((from)[k])
+#endif
+
 /* Sums and products in blocks and pairs, whose error grows with the logarithm of the length. */
 #define SUM(TARGET, name, T, TERM, NEUTRAL, OP)                                               \
   static TARGET T sum_##name(const T *in, int64_t n) {                                        \
@@ -19,15 +32,13 @@ enum { SUM_BLOCK = 128 };
       return total;                                                                           \
     }                                                                                         \
     if (n <= SUM_BLOCK) {                                                                     \
-      T part[8];                                                                              \
+      PARTS_OF(T, part);                                                                      \
       int64_t i = 8;                                                                          \
-      for (int k = 0; k < 8; k++) part[k] = TERM(in[k]);                                      \
-      for (; i + 8 <= n; i += 8) {                                                            \
-        for (int k = 0; k < 8; k++) part[k] OP TERM(in[i + k]);                               \
-      }                                                                                       \
-      for (int k = 0; k < 4; k++) part[k] OP part[k + 4];                                     \
-      part[0] OP part[1], part[2] OP part[3], part[0] OP part[2];                             \
-      T total = part[0];                                                                      \
+      EACH_PART(part, =, TERM, T, in);                                                        \
+      for (; i + 8 <= n; i += 8) EACH_PART(part, OP, TERM, T, in + i);                        \
+      T total = part[0], second = part[1], third = part[2], fourth = part[3];                 \
+      total OP part[4], second OP part[5], third OP part[6], fourth OP part[7];               \
+      total OP second, third OP fourth, total OP third;                                       \
       for (; i < n; i++) total OP TERM(in[i]);                                                \
       return total;                                                                           \
     }                                                                                         \
@@ -107,11 +118,17 @@ enum { SUM_BLOCK = 128 };
 #define PLAIN(x) (x)
 #define SQUARE(x) ((x) * (x))
 #define MAGNITUDE(x) ((x) < 0 ? -(x) : (x))
+#ifdef __wasm__
+#define SUMS(TARGET, s, T)                              \
+  SUM(TARGET, sum_##s, T, PLAIN, 0, +=)                 \
+  SUM(TARGET, prod_##s, T, PLAIN, 1, *=)
+#else
 #define SUMS(TARGET, s, T)                              \
   SUM(TARGET, sum_##s, T, PLAIN, 0, +=)                 \
   SUM(TARGET, square_##s, T, SQUARE, 0, +=)             \
   SUM(TARGET, magnitude_##s, T, MAGNITUDE, 0, +=)       \
   SUM(TARGET, prod_##s, T, PLAIN, 1, *=)
+#endif
 SUMS(, f64, double)
 SUMS(, f32, float)
 #ifdef WIDE
@@ -119,54 +136,67 @@ SUMS(WIDE, f64_wide, double)
 SUMS(WIDE, f32_wide, float)
 #endif
 
-/* Reductions from the first element on, each step by `x` and `total`; NEUTRAL without elements. */
-#define FROM_FIRST(name, T, NEUTRAL, EXPRESSION)                                                       \
-  static void reduce_##name(char *to, const char *from, int64_t outer, int64_t length,        \
-                            int64_t inner) {                                                  \
+/* Reductions from the first element on, each step to the larger or smaller one; the neutral
+ * number without elements. In WebAssembly one function is for both. */
+#ifdef __wasm__
+#define FOR_BOTH static __attribute__((noinline))
+#else
+#define FOR_BOTH static inline __attribute__((always_inline))
+#endif
+#define IS_BEYOND(x, best) (is_max ? x > best : x < best)
+#define EXTREME(name, T, LOWEST, HIGHEST)                                                     \
+  FOR_BOTH void extreme_##name(char *to, const char *from, int64_t outer, int64_t length,     \
+                               int64_t inner, int is_max) {                                   \
+    const T neutral = is_max ? LOWEST : HIGHEST;                                              \
     T *out = (T *)to;                                                                         \
     const T *in = (const T *)from;                                                            \
     for (int64_t o = 0; inner == 1 && o < outer; o++, in += length) {                         \
-      T part[8], total = length ? in[0] : (T)(NEUTRAL);                                       \
+      T part[8], total = length ? in[0] : neutral;                                            \
       int64_t row = 1;                                                                        \
       if (length >= 16) {                                                                     \
         memcpy(part, in, sizeof part);                                                        \
         for (row = 8; row + 8 <= length; row += 8) {                                          \
           for (int k = 0; k < 8; k++) {                                                       \
             T x = in[row + k], total = part[k];                                               \
-            part[k] = (T)(EXPRESSION);                                                        \
+            part[k] = IS_BEYOND(x, total) ? x : total;                                        \
           }                                                                                   \
         }                                                                                     \
         for (int k = 1; k < 8; k++) {                                                         \
           T x = part[k];                                                                      \
           total = k == 1 ? part[0] : total;                                                   \
-          total = (T)(EXPRESSION);                                                            \
+          total = IS_BEYOND(x, total) ? x : total;                                            \
         }                                                                                     \
       }                                                                                       \
       for (; row < length; row++) {                                                           \
         T x = in[row];                                                                        \
-        total = (T)(EXPRESSION);                                                              \
+        total = IS_BEYOND(x, total) ? x : total;                                              \
       }                                                                                       \
       out[o] = total;                                                                         \
     }                                                                                         \
     for (int64_t o = 0; inner != 1 && o < outer; o++, out += inner) {                         \
-      for (int64_t i = 0; i < inner; i++) out[i] = length ? in[i] : (T)(NEUTRAL);             \
+      for (int64_t i = 0; i < inner; i++) out[i] = length ? in[i] : neutral;                  \
       in += length ? inner : 0;                                                               \
       for (int64_t row = 1; row < length; row++, in += inner) {                               \
         for (int64_t i = 0; i < inner; i++) {                                                 \
           T x = in[i], total = out[i];                                                        \
-          out[i] = (T)(EXPRESSION);                                                           \
+          out[i] = IS_BEYOND(x, total) ? x : total;                                           \
         }                                                                                     \
       }                                                                                       \
     }                                                                                         \
+  }                                                                                           \
+  static void reduce_max_##name(char *to, const char *from, int64_t outer, int64_t length,    \
+                                int64_t inner) {                                              \
+    extreme_##name(to, from, outer, length, inner, 1);                                        \
+  }                                                                                           \
+  static void reduce_min_##name(char *to, const char *from, int64_t outer, int64_t length,    \
+                                int64_t inner) {                                              \
+    extreme_##name(to, from, outer, length, inner, 0);                                        \
   }
-#define EXTREMES(s, T, LOWEST, HIGHEST)                    \
-  FROM_FIRST(max_##s, T, LOWEST, x > total ? x : total)    \
-  FROM_FIRST(min_##s, T, HIGHEST, x < total ? x : total)
-EXTREMES(f64, double, -INFINITY, INFINITY)
-EXTREMES(f32, float, -INFINITY, INFINITY)
-EXTREMES(i64, int64_t, INT64_MIN, INT64_MAX)
-EXTREMES(i32, int32_t, INT32_MIN, INT32_MAX)
-EXTREMES(u8, uint8_t, 0, UINT8_MAX)
+EXTREME(f64, double, -INFINITY, INFINITY)
+EXTREME(f32, float, -INFINITY, INFINITY)
+EXTREME(i64, int64_t, INT64_MIN, INT64_MAX)
+EXTREME(i32, int32_t, INT32_MIN, INT32_MAX)
+EXTREME(u8, uint8_t, 0, UINT8_MAX)
 
 /* What follows a sum. */
 enum { NOTHING, DIVISION, ROOT, LOGARITHM };
@@ -177,11 +207,18 @@ enum { NOTHING, DIVISION, ROOT, LOGARITHM };
     ((T *)out)[i] = kind == DIVISION ? divided : kind == ROOT ? root : logarithm; \
   }
 
+/* The module of WebAssembly has no functions of float32. */
+#ifdef __wasm__
+#define LOGF(x) (float)log(x)
+#else
+#define LOGF logf
+#endif
+
 static void finish(char *out, int64_t count, int64_t length, int kind, int dtype) {
   /* The runtime's mean of nothing is zero. */
   if (kind == NOTHING || (kind == DIVISION && !length)) return;
   if (dtype == FLOAT64) FINISH(double, x / (double)length, sqrt(x), log(x))
-  else FINISH(float, x / (float)length, sqrtf(x), logf(x))
+  else FINISH(float, x / (float)length, sqrtf(x), LOGF(x))
 }
 
 /* n: outer, length, inner, what follows, dtype */
@@ -275,9 +312,11 @@ static void reduces(Plan *plan, const Instruction *instruction, const Reduce *ke
   }
 #endif
 FLOAT_KERNEL(sum)
+FLOAT_KERNEL(prod)
+#ifndef __wasm__
 FLOAT_KERNEL(square)
 FLOAT_KERNEL(magnitude)
-FLOAT_KERNEL(prod)
+#endif
 
 #define EXTREME_KERNEL(name)                                                             \
   static const Reduce *name##_for(int dtype) {                                           \
@@ -305,41 +344,74 @@ PLANNER(mean, sum, DIVISION)
 PLANNER(max, max, NOTHING)
 PLANNER(min, min, NOTHING)
 PLANNER(prod, prod, NOTHING)
+PLANNER(log_sum, sum, LOGARITHM)
+#ifndef __wasm__
 PLANNER(sum_square, square, NOTHING)
 PLANNER(l1, magnitude, NOTHING)
 PLANNER(l2, square, ROOT)
-PLANNER(log_sum, sum, LOGARITHM)
+#else
+/* Pages load all kernels: sums of squares and magnitudes are sums of arrays. */
+static const char *run_terms(Step *step) {
+  const Element element = {.at = {step->out, (char *)step->in[0], (char *)step->in[0]}};
+  ((ElementRun)step->extra)(&element, 0, step->n[0]);
+  return NULL;
+}
 
-/* Find the first or the last extreme of each row; n: outer, length, inner, whether the last. */
-#define RUN_ARG(name, T, IS_BEYOND)                                                          \
+static void reduces_terms(Plan *plan, const Instruction *instruction, int op, int kind) {
+  Array given = *operand(plan, instruction, 0);
+  int64_t terms = new_value(plan, given.dtype, given.rank, given.shape);
+  Step *step = emit(plan, run_terms);
+  reads(plan, &step->in[0], instruction->in[0], 0);
+  writes(plan, &step->out, terms, 0);
+  step->n[0] = given.size;
+  step->extra = (void *)element_kernel(op, given.dtype)->vectors;
+  int64_t in[] = {terms, has_operand(instruction, 1) ? instruction->in[1] : -1};
+  Instruction sum = *instruction;
+  sum.in = in;
+  reduces(plan, &sum, sum_for(given.dtype), kind);
+}
+void plan_reduce_sum_square(Plan *plan, const Instruction *instruction) {
+  reduces_terms(plan, instruction, ELEMENTWISE_Mul, NOTHING);
+}
+void plan_reduce_l1(Plan *plan, const Instruction *instruction) {
+  reduces_terms(plan, instruction, ELEMENTWISE_Abs, NOTHING);
+}
+void plan_reduce_l2(Plan *plan, const Instruction *instruction) {
+  reduces_terms(plan, instruction, ELEMENTWISE_Mul, ROOT);
+}
+#endif
+
+/* Find the first or the last extreme of each row; n: outer, length, inner, whether the last, whether
+ * the largest. */
+#define RUN_ARG(name, T)                                                                     \
   static const char *run_arg_##name(Step *step) {                                            \
     const int64_t length = step->n[1], inner = step->n[2], last = step->n[3];                \
+    const int is_max = (int)step->n[4];                                                      \
     int64_t *out = (int64_t *)step->out;                                                     \
     for (int64_t row = 0; row < step->n[0] * inner; row++) {                                 \
       const T *in = (const T *)step->in[0] + row / inner * length * inner + row % inner;     \
       int64_t found = 0;                                                                     \
       for (int64_t k = 1; k < length; k++) {                                                 \
         T x = in[k * inner], best = in[found * inner];                                       \
-        if (x IS_BEYOND best || (last && x == best)) found = k;                              \
+        if (IS_BEYOND(x, best) || (last && x == best)) found = k;                            \
       }                                                                                      \
       out[row] = found;                                                                      \
     }                                                                                        \
     return NULL;                                                                             \
   }
-#define RUN_ARGS(name, T) RUN_ARG(max_##name, T, >) RUN_ARG(min_##name, T, <)
-RUN_ARGS(f64, double)
-RUN_ARGS(f32, float)
-RUN_ARGS(i64, int64_t)
-RUN_ARGS(i32, int32_t)
-RUN_ARGS(u8, uint8_t)
+RUN_ARG(f64, double)
+RUN_ARG(f32, float)
+RUN_ARG(i64, int64_t)
+RUN_ARG(i32, int32_t)
+RUN_ARG(u8, uint8_t)
 
-static Run arg_kernel(int dtype, int is_max) {
+static Run arg_kernel(int dtype) {
   switch (dtype) {
-    case FLOAT64: return is_max ? run_arg_max_f64 : run_arg_min_f64;
-    case FLOAT32: return is_max ? run_arg_max_f32 : run_arg_min_f32;
-    case INT64: return is_max ? run_arg_max_i64 : run_arg_min_i64;
-    case INT32: return is_max ? run_arg_max_i32 : run_arg_min_i32;
-    default: return is_max ? run_arg_max_u8 : run_arg_min_u8;
+    case FLOAT64: return run_arg_f64;
+    case FLOAT32: return run_arg_f32;
+    case INT64: return run_arg_i64;
+    case INT32: return run_arg_i32;
+    default: return run_arg_u8;
   }
 }
 
@@ -354,10 +426,10 @@ static void finds_index(Plan *plan, const Instruction *instruction, int is_max) 
   set_shape(plan, instruction->out[0], rank, shape);
   int64_t outer = product(given.shape, 0, axis), inner = product(given.shape, axis + 1, given.rank);
   if (!given.shape[axis] && outer * inner) refuse(plan, "an extreme of nothing");
-  Step *step = emit(plan, arg_kernel(given.dtype, is_max));
+  Step *step = emit(plan, arg_kernel(given.dtype));
   reads(plan, &step->in[0], instruction->in[0], 0);
   writes(plan, &step->out, instruction->out[0], 0);
-  int64_t n[] = {outer, given.shape[axis], inner, instruction->attribute[2]};
+  int64_t n[] = {outer, given.shape[axis], inner, instruction->attribute[2], is_max};
   memcpy(step->n, n, sizeof n);
 }
 
@@ -433,6 +505,18 @@ void plan_cum_sum(Plan *plan, const Instruction *instruction) {
   memcpy(step->n, n, sizeof n);
 }
 
+#ifdef __wasm__
+#define EXPONENTIALS(x, count, T)                                            \
+  element_kernel(ELEMENTWISE_Exp, sizeof(T) == 8 ? FLOAT64 : FLOAT32)->vectors( \
+      &(Element){.at = {(char *)(x), (char *)(x)}}, 0, count);
+static __attribute__((noinline)) double exp_of_one(double x) { return exp_of(x); }
+static __attribute__((noinline)) double log_of_one(double x) { return log_of(x); }
+#else
+#define EXPONENTIALS(x, count, T) for (int64_t i = 0; i < count; i++) (x)[i] = (T)exp_of((x)[i]);
+#define exp_of_one exp_of
+#define log_of_one log_of
+#endif
+
 /* Softmax of rows, pass by pass, so that the exponentials are one loop. */
 #define SOFTMAX(TARGET, name, T)                                                              \
   static TARGET void soften_##name(T *restrict out, const T *in, int64_t rows, int64_t length) { \
@@ -442,7 +526,7 @@ void plan_cum_sum(Plan *plan, const Instruction *instruction) {
       for (int64_t k = 1; k < length; k++) most = x[k] > most ? x[k] : most;                  \
       for (int64_t k = 0; k < length; k++) out[row * length + k] = x[k] - most;               \
     }                                                                                         \
-    for (int64_t i = 0; i < rows * length; i++) out[i] = (T)exp_of(out[i]);                   \
+    EXPONENTIALS(out, rows * length, T)                                                       \
     for (int64_t row = 0; row < rows; row++) {                                                \
       T *y = out + row * length, total = 0;                                                   \
       for (int64_t k = 0; k < length; k++) total += y[k];                                     \
@@ -473,11 +557,11 @@ SOFTMAX(WIDE, f32_wide, float)
       T *out = (T *)step->out + first, most = in[0], total = 0;                         \
       for (int64_t k = 1; k < length; k++) most = in[k * inner] > most ? in[k * inner] : most; \
       for (int64_t k = 0; k < length; k++) {                                            \
-        T shifted = in[k * inner] - most, power = (T)exp_of(shifted);                   \
+        T shifted = in[k * inner] - most, power = (T)exp_of_one(shifted);                   \
         total += power;                                                                 \
         out[k * inner] = step->n[3] ? shifted : power;                                  \
       }                                                                                 \
-      T norm = step->n[3] ? (T)log_of(total) : total;                                   \
+      T norm = step->n[3] ? (T)log_of_one(total) : total;                                   \
       for (int64_t k = 0; k < length; k++) {                                            \
         out[k * inner] = step->n[3] ? out[k * inner] - norm : out[k * inner] / norm;    \
       }                                                                                 \

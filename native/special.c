@@ -20,7 +20,8 @@ static inline int64_t to_integer(double x) { return fabs(x) < 1e18 ? (int64_t)x 
 
 /* 2**(k - 1) of a whole number, and any number of NaN. */
 static inline double half_power_of_two(double k) {
-  if (!(k >= -1021 && k <= 1024)) return exp2(k - 1);
+  if (!(k <= 1024)) return k > 1024 ? INFINITY : k;
+  if (k < -1021) return k < -1100 ? 0 : half_power_of_two(k + 100) * 0x1p-100;
   uint64_t bits = (uint64_t)((int64_t)k + 1022) << 52;
   double power;
   memcpy(&power, &bits, sizeof power);

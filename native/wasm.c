@@ -26,6 +26,15 @@ EXPORTED(operator) const char *name_of_operator(int i) {
   return i >= 0 && i < OPERATOR_COUNT ? OPERATORS[i].name : NULL;
 }
 
+/* Whether the module has rare kernels, which the core lacks. */
+EXPORTED(whole) int is_whole(void) {
+#ifdef IS_CORE
+  return 0;
+#else
+  return 1;
+#endif
+}
+
 EXPORTED(open) Runner *open_tape(const char *tape, size_t bytes) {
   return make_runner(tape, bytes);
 }
@@ -73,10 +82,15 @@ EXPORTED(total) double iterations_of_all(void) { return (double)progress_of(run.
 /* Write the outputs as far as they are known. */
 EXPORTED(peek) const char *peek_outputs(void) { return peek(run.plan); }
 
+/* End a run, also one that could not begin. */
 EXPORTED(end) void end(void) {
-  end_plan(run.plan);
-  put_plan(run.place, run.plan);
+  if (run.plan) {
+    end_plan(run.plan);
+    put_plan(run.place, run.plan);
+  }
   free(run.outputs);
+  run.plan = NULL;
+  run.outputs = NULL;
 }
 #else
 typedef int NotOfWebAssembly; /* A file of C has at least one declaration. */

@@ -53,6 +53,7 @@ def handle() -> ctypes.CDLL:
     opened = ctypes.CDLL(str(library()))
     opened.FunctionKernels.restype = ctypes.c_char_p
     opened.pytensor_onnx_operator.restype = ctypes.c_char_p
+    opened.pytensor_onnx_core_runs.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
     return opened
 
 

@@ -6,8 +6,11 @@ import shutil
 import subprocess
 
 import numpy as np
+import onnxruntime
 import pytest
 
+from pytensor_onnx import export_onnx, native
+from pytensor_onnx.kernels.regions import fuse
 from pytensor_onnx.web.tape_file import MissingEngineError, wasm_module, write_tape
 
 SCRIPT = """
@@ -49,6 +52,35 @@ def needs_tapes():
         pytest.skip(str(error))
 
 
+def saved(tmp_path, inputs, outputs, **options):
+    """Return the file of a model for the web."""
+    path = tmp_path / "model.onnx"
+    export_onnx(inputs, outputs, path, target="web", verify=False, **options)
+    return path
+
+
+def natively(path):
+    """Return a session that runs the tape of a model in the native library."""
+    fusion = fuse(path.read_bytes(), every_size=True)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    native.register(options)
+    return onnxruntime.InferenceSession(fusion.model, options)
+
+
+def assert_as_native(path, *calls):
+    """Compare the results in Node with those of the same tape in the native library."""
+    session = natively(path)
+    names = [x.name for x in session.get_outputs()]
+    for found, feeds in zip(run_in_node(path, path.parent, *calls), calls, strict=True):
+        for name, expected in zip(names, session.run(None, feeds), strict=True):
+            assert found[name].dtype == expected.dtype
+            if expected.dtype.kind == "f":
+                np.testing.assert_array_max_ulp(found[name], expected, 2)
+            else:
+                np.testing.assert_array_equal(found[name], expected)
+
+
 def run_in_node(model, folder, *calls):
     """Return the outputs, or the message of the error, of each call of a model's tape."""
     write_tape(model, folder)
@@ -60,6 +92,17 @@ def run_in_node(model, folder, *calls):
         x if isinstance(x, str) else {name: _unpacked(*y) for name, y in x.items()}
         for x in json.loads(run.stdout)
     ]
+
+
+def in_node(folder, code):
+    """Return what code prints that has the model of a folder."""
+    script = f"""
+    const {{ load }} = await import("{(folder / "tape.js").as_uri()}");
+    const model = await load("{folder / "model.tape"}");
+    {code}
+    """
+    command = ["node", "--input-type=module", "-e", script]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 def _packed(array):

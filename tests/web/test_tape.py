@@ -9,17 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
 from scipy import special
 
-from pytensor_onnx import export_onnx, native, nn
+from pytensor_onnx import nn
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.functions.loops import iterate
-from pytensor_onnx.kernels.regions import fuse
 from pytensor_onnx.pymc import export_sampler
 from pytensor_onnx.web import tape_file
 from pytensor_onnx.web.packages import PLOTS, package_files
@@ -33,7 +31,7 @@ from tests.web.pages import (
     opened_page,
     results,
 )
-from tests.web.tapes import needs_tapes, run_in_node
+from tests.web.tapes import assert_as_native, in_node, natively, needs_tapes, run_in_node, saved
 
 RNG = np.random.default_rng(0)
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "web.md"
@@ -42,34 +40,6 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "web.md"
 @pytest.fixture
 def node():
     needs_tapes()
-
-
-def saved(tmp_path, inputs, outputs, **options):
-    path = tmp_path / "model.onnx"
-    export_onnx(inputs, outputs, path, target="web", verify=False, **options)
-    return path
-
-
-def natively(path):
-    """Return a session that runs the tape of a model in the native library."""
-    fusion = fuse(path.read_bytes(), every_size=True)
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    native.register(options)
-    return onnxruntime.InferenceSession(fusion.model, options)
-
-
-def assert_as_native(path, *calls):
-    """Compare the results in Node with those of the same tape in the native library."""
-    session = natively(path)
-    names = [x.name for x in session.get_outputs()]
-    for found, feeds in zip(run_in_node(path, path.parent, *calls), calls, strict=True):
-        for name, expected in zip(names, session.run(None, feeds), strict=True):
-            assert found[name].dtype == expected.dtype
-            if expected.dtype.kind == "f":
-                np.testing.assert_array_max_ulp(found[name], expected, 2)
-            else:
-                np.testing.assert_array_equal(found[name], expected)
 
 
 @pytest.mark.usefixtures("node")
@@ -191,17 +161,6 @@ def test_the_draws_of_a_sampler_have_the_bits_of_native_draws(tmp_path):
     for found, feeds in zip(run_in_node(path, tmp_path, *calls), calls, strict=True):
         for x, expected in zip(session.get_outputs(), session.run(None, feeds), strict=True):
             np.testing.assert_array_equal(found[x.name], expected, err_msg=x.name)
-
-
-def in_node(folder, code):
-    """Return what code prints that has the model of a folder."""
-    script = f"""
-    const {{ load }} = await import("{(folder / "tape.js").as_uri()}");
-    const model = await load("{folder / "model.tape"}");
-    {code}
-    """
-    command = ["node", "--input-type=module", "-e", script]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 @pytest.mark.usefixtures("node")

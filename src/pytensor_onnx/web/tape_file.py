@@ -24,6 +24,8 @@ from pytensor_onnx.kernels.regions import Fusion, fuse, whole_region
 FORMAT = 2
 MAGIC = b"PTTAPE\0\0"
 MODULE = "tape.wasm"
+CORE = "core.wasm"
+"""The module without rare kernels, for models that do not need them."""
 _ALIGNMENT = 8
 _FOLDER = Path(__file__).parents[1] / "kernels"
 _BUILD = Path(__file__).parents[3] / "native" / "build.py"
@@ -58,8 +60,8 @@ def write_tape(model: Path, folder: Path) -> None:
     MissingEngineError
         If this installation has no kernels, or no module of WebAssembly.
     """
-    content = tape_of(model)
-    module = wasm_module()
+    content, is_whole = _content_of(model)
+    module = wasm_module(MODULE if is_whole else CORE)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "model.tape").write_bytes(gzip.compress(content, mtime=0))
     (folder / f"{MODULE}.gz").write_bytes(gzip.compress(module.read_bytes(), mtime=0))
@@ -67,23 +69,28 @@ def write_tape(model: Path, folder: Path) -> None:
     (folder / "tape.js").write_bytes(script.read_bytes())
 
 
-def wasm_module() -> Path:
-    """Return the module of WebAssembly, which a clone builds by ziglang when it is first needed.
+def wasm_module(name: str = MODULE) -> Path:
+    """Return a module of WebAssembly, which a clone builds by ziglang when it is first needed.
+
+    Parameters
+    ----------
+    name
+        ``tape.wasm``, or ``core.wasm``, which lacks rare kernels.
 
     Raises
     ------
     MissingEngineError
         If the installation lacks the module, and cannot build it.
     """
-    module = _FOLDER / MODULE
+    module = _FOLDER / name
     if _BUILD.exists():
-        module = runpy.run_path(str(_BUILD))["build_wasm"](_FOLDER) or module
+        runpy.run_path(str(_BUILD))["build_wasm"](_FOLDER)
     if module.exists():
         return module
     raise MissingEngineError(
-        f"this installation has no {MODULE}: run pip install ziglang, and the command once more"
+        f"this installation has no {name}: run pip install ziglang, and the command once more"
         if _BUILD.exists()
-        else f"this installation has no {MODULE}, which wheels of releases have: "
+        else f"this installation has no {name}, which wheels of releases have: "
         "pip install --only-binary pytensor-onnx pytensor-onnx"
     )
 
@@ -99,6 +106,11 @@ def tape_of(path: Path) -> bytes:
     UncoveredError
         If the kernels do not cover the whole model.
     """
+    return _content_of(path)[0]
+
+
+def _content_of(path: Path) -> tuple[bytes, bool]:
+    """Return the content of a tape, and whether it needs the module with all kernels."""
     if native.library() is None:
         raise MissingEngineError("this installation has no native library, which knows the kernels")
     model = onnx.load(path)
@@ -109,10 +121,12 @@ def tape_of(path: Path) -> bytes:
         raise UncoveredError(f"a tape does not cover {_uncovered(fusion)}")
     data = _Data()
     tape = region.attribute[0].s
+    is_whole = not native.handle().pytensor_onnx_core_runs(tape, len(tape))
     header = {
         "format": FORMAT,
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "operators": list(operator_numbers()),
+        "whole": is_whole,
         "tape": data.add(tape),
         "inputs": _inputs(model.graph, data),
         "outputs": [_described(x) for x in model.graph.output],
@@ -122,7 +136,8 @@ def tape_of(path: Path) -> bytes:
     }
     text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
     text += b" " * (-len(text) % _ALIGNMENT)
-    return MAGIC + len(text).to_bytes(_ALIGNMENT, "little") + text + b"".join(data.parts)
+    content = MAGIC + len(text).to_bytes(_ALIGNMENT, "little") + text + b"".join(data.parts)
+    return content, is_whole
 
 
 class _Data:

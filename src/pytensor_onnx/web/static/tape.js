@@ -101,6 +101,9 @@ export class Model {
     if (String(names) !== String(this.header.operators)) {
       throw new Error("model.tape and tape.wasm.gz are of different versions: write both anew");
     }
+    if (this.header.whole && !exports.whole()) {
+      throw new Error("tape.wasm.gz has no kernels for model.tape: write both anew");
+    }
     const { operands, tape } = this.header;
     const copy = this.copy(this.part(tape));
     this.runner = exports.open(copy, tape[1]);
