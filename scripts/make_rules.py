@@ -24,7 +24,8 @@ after the other, and `benchmarks/ablation.md` shows which models of users change
 made by `scripts/make_rules.py`.
 
 A rule for `speed` or `size` stays as long as it gains a factor of 1.25 in time or nodes on one of
-the models; rules for correctness stay until PyTensor or the runtime is repaired.
+the models, or keeps node counts of models from growing by more than 3 %: `benchmarks/NOTES.md`
+names the gain of each. Rules for correctness stay until PyTensor or the runtime is repaired.
 """
 SECTIONS = {
     "rewrite": ("Rewrites of PyTensor graphs", "needs"),

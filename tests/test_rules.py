@@ -35,6 +35,11 @@ def test_rules_have_one_name_each_and_known_purposes():
         declare(Rule("new", "pass", "products", "haste", "x = x"))
 
 
+def test_a_rule_for_speed_or_size_says_where_its_gain_was_measured():
+    rules = [rule for rule in ledger().values() if rule.purpose in ("speed", "size")]
+    assert not [rule.name for rule in rules if not rule.measured]
+
+
 def test_a_rule_that_is_off_leaves_graphs_alone():
     x = pt.matrix("x")
     with recorded() as changes:

@@ -21,6 +21,7 @@ GRAPHS = {
     "schur": pt.linalg.schur,
     "batch": lambda x: pt.linalg.cholesky(x[None]),
     "gammaln": lambda x: pt.gammaln(x + 9),
+    "a replaced operator": pt.sigmoid,
 }
 MATRIX = np.diag([4.0, 5.0, 6.0]) + np.eye(3, k=1) + np.eye(3, k=-1)
 

@@ -9,10 +9,11 @@ from pytensor_onnx.passes.model_pass import model_pass
 
 @model_pass(
     family="structure",
-    purpose="size",
+    purpose="conversion",
     identity="sizes of f(x) follow from those of x",
     requires="a file for all runtimes, functions written out",
     ensures="known sizes of values within the model",
+    measured="docs/reference/targets.md",
 )
 def find_sizes(model: ir.Model, scope: ModelScope) -> int:
     """Let ONNX's shape inference find sizes, which functions that are written out lack.

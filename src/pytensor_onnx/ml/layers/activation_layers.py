@@ -26,6 +26,7 @@ from pytensor_onnx.rules import rewrites_nodes
     identity="x * sigmoid(x) = Swish(x), and its kind",
     requires="float32 or float16, and no part with other uses",
     ensures="equal also for NaN and infinities",
+    measured="benchmarks/NOTES.md, Rules that stay, with their gain",
 )
 def name_activation(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace an expression by an operator with equal results, also for NaN and infinities."""

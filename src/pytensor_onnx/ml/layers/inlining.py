@@ -32,6 +32,7 @@ def is_layer(op: Op) -> bool:
     identity="layer(x) = its inner graph, and grad(layer) = its inner graph",
     ensures="results keep their names",
     begins_at=("SymbolicOp", "OpFromGraph"),
+    measured="benchmarks/NOTES.md, Rules that stay, with their gain",
 )
 def inline_layers(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace a layer by its inner graph; the results keep their names.

@@ -55,6 +55,7 @@ class _Form:
     purpose="size",
     identity="layer of pytensor-ml = nn.layer_norm, nn.batch_norm, …",
     requires="all of one dtype",
+    measured="benchmarks/NOTES.md, Rules that stay, with their gain",
 )
 def normalise_as_one(fgraph: FunctionGraph) -> None:
     """Replace layers of one dtype, and their gradients."""

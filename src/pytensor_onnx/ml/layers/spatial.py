@@ -37,7 +37,7 @@ type Pairs = tuple[tuple[int, int], ...]
 
 @rewrites_graphs(
     family="networks",
-    purpose="size",
+    purpose="conversion",
     identity="conv(x: N, *S, C) = transpose(conv(transpose(x)))",
     requires="layers of pytensor-ml and their gradients",
     ensures="padding before a layer is the layer's own",

@@ -45,6 +45,7 @@ _INT32, _INT64 = ir.DataType.INT32, ir.DataType.INT64
     purpose="speed",
     identity="f(int64 i) = f(int32 i)",
     requires="a target with an accelerator, and sizes below 2^31",
+    measured="benchmarks/NOTES.md, Passes and targets",
 )
 def narrow_indices(model: ir.Model, scope: ModelScope, profile: Profile) -> list[Change]:
     """Replace int64 by int32 in nodes of a model that then run on the accelerator of a target.

@@ -147,6 +147,7 @@ INCOMPATIBLE = (
         "size",
         "Blockwise{dot}(x, W) = reshape(reshape(x) @ W)",
         "MatMul broadcasts all axes but the last two",
+        "benchmarks/NOTES.md, Rules that stay, with their gain",
     ),
     excluded(
         "local_batched_matmul_to_core_matmul_with_reshape",
@@ -154,6 +155,7 @@ INCOMPATIBLE = (
         "size",
         "Blockwise{dot}(x, W) = reshape(reshape(x) @ W)",
         "MatMul broadcasts all axes but the last two",
+        "benchmarks/NOTES.md, Rules that stay, with their gain",
     ),
     excluded(
         "specialize_matmul_to_batched_dot",

@@ -32,6 +32,7 @@ from pytensor_onnx.rules import rewrites_nodes
     purpose="size",
     identity="max of (a, b, c) without ones = where(a != 1, a, where(b != 1, b, c))",
     requires="PyTensor's check of broadcast sizes",
+    measured="benchmarks/NOTES.md, Rules that stay, with their gain",
 )
 def choose_sizes_in_pairs(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace the broadcast size of several sizes by choices between two."""
