@@ -1,6 +1,6 @@
 """Write in docs/how-to/web.md which kinds of models a tape runs, and why it does not run others.
 
-uv run --all-extras --with ziglang python -m tests.web.tape_kinds
+uv run --all-extras python -m tests.web.tape_kinds
 """
 
 from __future__ import annotations

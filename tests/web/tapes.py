@@ -1,9 +1,13 @@
 """Models as tapes, run by Node."""
 
 import base64
+import fcntl
 import json
 import shutil
 import subprocess
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import onnxruntime
@@ -47,9 +51,18 @@ def needs_tapes():
     if shutil.which("node") is None:
         pytest.skip("there is no node")
     try:
-        wasm_module()
+        with _turn():
+            wasm_module()
     except MissingEngineError as error:
         pytest.skip(str(error))
+
+
+@contextmanager
+def _turn():
+    """Wait for other processes of tests, of which the first builds the modules."""
+    with open(Path(tempfile.gettempdir()) / "pytensor_onnx_modules.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def saved(tmp_path, inputs, outputs, **options):
