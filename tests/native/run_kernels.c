@@ -23,20 +23,31 @@ static void allocate(Array *array, int64_t n, int kind) {
   }
 }
 
+/* The shape of an operand: matrices of n rows, with 7 columns where they need not be square. */
+static void shape_operand(Array *array, const char *name, int i, int64_t n, int64_t batch) {
+  int axes = strstr(name, "_batch") || strstr(name, "QuasiTriangular") ? 1 : 0;
+  int is_vector = i == 1 && strstr(name, "b_ndim_1");
+  int64_t columns = n;
+  if (strstr(name, "QuasiTriangular")) columns = 2 * n;
+  if (strstr(name, "QR_") || strstr(name, "SVD") || (i == 1 && !strstr(name, "TRSYL"))) columns = 7;
+  array->rank = axes + (is_vector ? 1 : 2);
+  array->shape[0] = batch;
+  array->shape[axes] = n;
+  if (!is_vector) array->shape[axes + 1] = columns;
+}
+
 static void run_kernel(const char *name, int64_t n, int64_t batch, int kind) {
-  int dtype = 0, axes = strstr(name, "_batch") ? 1 : 0;
+  int dtype = 0;
   const Kernel *kernel = find_kernel(name, &dtype);
   Array in[8], out[8];
-  int ranks[] = {2, strstr(name, "b_ndim_1") ? 1 : 2};
   size_t bytes = 0;
   for (int i = 0; i < kernel->inputs; i++) {
-    in[i] = (Array){.dtype = dtype, .rank = ranks[i] + axes, .shape = {n, n, n}};
-    if (axes) in[i].shape[0] = batch;
-    if (i == 1 && ranks[1] == 2) in[i].shape[axes + 1] = 7;
+    in[i] = (Array){.dtype = dtype};
+    shape_operand(&in[i], name, i, n, batch);
     allocate(&in[i], n, kind);
   }
   const char *problem = kernel->infer(kernel, in, out, &bytes);
-  if (problem) puts(problem), exit(1);
+  if (problem) printf("%s: %s\n", name, problem), exit(1);
   void *scratch = malloc(bytes);
   for (int i = 0; i < kernel->outputs; i++) allocate(&out[i], n, -1);
   kernel->run(kernel, in, out, scratch);
