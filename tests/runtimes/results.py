@@ -24,6 +24,7 @@ NAMES = {
     "tvm": "TVM",
     "cv2": "OpenCV",
     "tinygrad": "tinygrad",
+    "MNN": "MNN",
 }
 OLDER = {"1.18.1": "<2", "1.20.1": "<2.3"}
 """Versions of ONNX Runtime that the page shows besides the installed one, with their NumPy."""

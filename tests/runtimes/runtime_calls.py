@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -117,6 +118,31 @@ def _tvm(file: str, feed: Arrays, names: list[str]) -> list[np.ndarray]:
     return [x.numpy() for x in ([results] if hasattr(results, "numpy") else results)]
 
 
+def _mnn(file: str, feed: Arrays, names: list[str]) -> list[np.ndarray]:
+    # `MNN.tools` runs pip when it is imported; its converter is a module of its own.
+    converter = [sys.executable, "-c", "import sys, _tools; _tools.mnnconvert(sys.argv)"]
+    options = ["-f", "ONNX", "--modelFile", file, "--MNNModel", f"{file}.mnn", "--bizCode", "-"]
+    converted = subprocess.run([*converter, *options], capture_output=True, text=True, check=False)
+    if not Path(f"{file}.mnn").exists():
+        # Its lines begin with the time.
+        reason = re.sub(r"\[[\d:]+\] :\d+: ", "", converted.stdout + converted.stderr)
+        raise RuntimeError(reason.partition("Converted Failed")[0])
+    from MNN import expr, nn
+
+    network = nn.load_module_from_file(f"{file}.mnn", list(feed), names)
+    operands = []
+    for array in feed.values():
+        # Its integers have 32 bits.
+        is_float = array.dtype.kind == "f"
+        values = np.ascontiguousarray(array, np.float32 if is_float else np.int32)
+        kind = expr.float if is_float else expr.int
+        operands.append(expr.const(values, list(array.shape), expr.NCHW, kind))
+    results = network.forward(operands)
+    if not results:
+        raise RuntimeError("the run returns nothing")
+    return [np.array(expr.convert(result, expr.NCHW).read()) for result in results]
+
+
 RUNTIMES: dict[str, Callable[[str, Arrays, list[str]], list[np.ndarray]]] = {
     "onnxruntime": _onnxruntime,
     "onnx": _onnx,
@@ -126,6 +152,7 @@ RUNTIMES: dict[str, Callable[[str, Arrays, list[str]], list[np.ndarray]]] = {
     "tvm": _tvm,
     "cv2": _cv2,
     "tinygrad": _tinygrad,
+    "MNN": _mnn,
 }
 """Runtimes by the module that has them; `onnx` has the evaluator of the standard."""
 DISTRIBUTIONS = {"cv2": "opencv-python-headless", "iree": "iree-base-compiler", "tvm": "apache-tvm"}
@@ -133,8 +160,9 @@ DISTRIBUTIONS = {"cv2": "opencv-python-headless", "iree": "iree-base-compiler", 
 
 def main(runtime: str, folder: str, *stems: str) -> None:
     """Run files of a folder in a runtime, and print the version, then a failure or nothing each."""
-    # What a runtime prints itself is no answer.
-    answers, sys.stdout = sys.stdout, sys.stderr
+    # What a runtime prints itself, from C as well, is no answer.
+    answers, sys.stdout = os.fdopen(os.dup(1), "w"), sys.stderr
+    os.dup2(2, 1)
     print(version(DISTRIBUTIONS.get(runtime, runtime)), file=answers, flush=True)
     for stem in stems:
         feed = dict(np.load(f"{folder}/{stem}.npz"))

@@ -165,6 +165,14 @@ def test_tract_refuses_strided_slices_of_a_reshape(tmp_path):
     np.testing.assert_array_equal(program(value), [0, 4, 8])
 
 
+def test_infinities_are_found_by_absolute_values():
+    x = pt.vector("x")
+    value = np.array([np.inf, -np.inf, np.nan, -0.0, 1e308])
+    outputs = [pt.isinf(x), pt.isinf(pt.abs(x))]
+    program = compare_onnx_and_py([x], outputs, [value], target="portable")
+    assert sorted(op_types(program)) == ["Abs", "Equal", "Equal"]
+
+
 @pytest.mark.parametrize(
     ("function", "reference"),
     [(pt.gammaln, scipy.special.gammaln), (pt.digamma, scipy.special.psi)],

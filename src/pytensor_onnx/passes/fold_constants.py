@@ -11,10 +11,18 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.constant_folding import known_choice, known_result
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.scope import ModelScope, disconnect
+from pytensor_onnx.graph.sizes import constant_ints
 from pytensor_onnx.graph.traversal import all_nodes, bodies_of
 from pytensor_onnx.passes.inline_functions import name_apart, put_in_place
-from pytensor_onnx.passes.legaliser.short_axes import gather_strided, has_known_strides
-from pytensor_onnx.passes.matching import attributes_of, constant_of, given, is_constant
+from pytensor_onnx.passes.legaliser.slices import gathered
+from pytensor_onnx.passes.matching import (
+    attributes_of,
+    constant_of,
+    given,
+    is_constant,
+    producer_of,
+    sole_producer,
+)
 from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.node_walk import NodeWalk, Results, remove_unused
 from pytensor_onnx.passes.stored_constants import store_constants
@@ -34,7 +42,7 @@ _KEPT = frozenset(
 @model_pass(
     family="structure",
     purpose="conversion",
-    identity="f(c) = its value, and if(true, f, g) = f",
+    identity="f(c) = its value, if(true, f, g) = f, and x[k:k + n] = x[k + arange(n)]",
     requires="a file for all runtimes, functions written out",
     ensures="no nodes of constants, no choices and loops that are known to run once",
     measured="docs/reference/targets.md",
@@ -76,14 +84,34 @@ def _known_results(build: Builder, node: ir.Node) -> Results | None:
     arrays = [constant_of(value) for value in node.inputs]
     if any(a is None and v is not None for a, v in zip(arrays, node.inputs, strict=True)):
         known = known_result(node.op_type, node.inputs, attributes_of(node))
-        if known is None and node.op_type == "Slice" and has_known_strides(node):
-            return gather_strided(build, node)
-        return None if known is None else build.constant(known)
+        return _other_form(build, node) if known is None else build.constant(known)
     results = _evaluated(node, arrays, build.scope.opset_version) if arrays else None
     largest = max([_LARGEST, *(array.size for array in arrays if array is not None)])
     if results is None or any(array.size > largest for array in results):
         return None
     return [build.constant(array) for array in results]
+
+
+def _other_form(build: Builder, node: ir.Node) -> ir.Value | None:
+    """Return a form of a Slice or of a size that more runtimes take.
+
+    TVM has numbers of its own for 0-d sizes, which few of its operators take, and arrays for the
+    float vectors that sizes are cast to.
+    """
+    if node.op_type == "Slice":
+        return gathered(build, node)
+    if node.op_type == "Cast":
+        squeeze = sole_producer(node.inputs[0], "Squeeze")
+        if squeeze is None or producer_of(squeeze.inputs[0], "Shape") is None:
+            return None
+        vector = build.Cast(given(squeeze.inputs[0]), **attributes_of(node))
+        return build.Squeeze(vector, *squeeze.inputs[1:])
+    squeeze = producer_of(node.inputs[0], "Squeeze") if node.op_type == "Unsqueeze" else None
+    if squeeze is None or len(squeeze.inputs) < 2:
+        return None
+    added, dropped = constant_ints(node.inputs[1]), constant_ints(squeeze.inputs[1])
+    is_undone = added is not None and added == dropped and min(added, default=0) >= 0
+    return squeeze.inputs[0] if is_undone else None
 
 
 def _without_empty_parts(build: Builder, node: ir.Node) -> ir.Value | None:

@@ -14,8 +14,8 @@ _PORTABLE = Profile(
     refuses_defaults=True,
     is_portable=True,
     splits_words=True,
-    # Few runtimes know the size of its result.
-    avoided=frozenset({"Compress"}),
+    # Few runtimes know the size of the result of Compress; MNN lacks IsInf.
+    avoided=frozenset({"Compress", "IsInf"}),
 )
 
 # It computes float64 in float32 and int64 in int32: operators without a right kernel are refused.

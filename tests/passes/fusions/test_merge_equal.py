@@ -51,6 +51,14 @@ def test_different_nodes_and_results_stay(emit):
     assert merged(emit) == sorted(model.operators())
 
 
+def test_results_of_the_model_merge_into_other_outputs():
+    def sorted_and_positions(build, x):
+        sort, argsort = (build.TopK(x, build.ints([2]), outputs=2) for _ in range(2))
+        return [sort[0], argsort[1]]
+
+    assert merged(sorted_and_positions) == ["TopK"]
+
+
 def test_subgraph_reads_the_node_that_stays():
     def captured(build, x):
         first, second = build.Neg(x), build.Neg(x)

@@ -175,9 +175,10 @@ def keep_upper_bits(x: TensorVariable) -> TensorVariable:
 def _power_of_two(x: TensorVariable) -> TensorVariable:
     """Return the power of two between ``x / sqrt(2)`` and ``sqrt(2) x``, of a positive number.
 
-    It is a unit in the last place of ``sqrt(2) x``, scaled: 0.62 to 1.26 units are added, and the
-    sum is rounded to one.
+    It is one or two units in the last place of ``x``, scaled: 1.06 to 2.12 units are subtracted,
+    and the difference is rounded to whole ones, or to halves below a power of two. Compilers may
+    round a product and a difference at once, as the scaled number is exact, and may rearrange sums
+    and products, which they do not take out of an absolute value.
     """
-    digits = np.finfo(x.dtype).nmant
-    scaled = x * constant(x, np.sqrt(2) * 2.0**digits)
-    return (scaled + x * constant(x, np.sqrt(2) * 0.625)) - scaled
+    scaled = x * constant(x, 2.0 ** np.finfo(x.dtype).nmant)
+    return scaled - pt.abs(scaled - x * constant(x, 1.5 / np.sqrt(2)))

@@ -3,7 +3,7 @@
 import onnx_ir as ir
 
 from pytensor_onnx.passes.defects.record import EVERY, Decomposition, Defect
-from pytensor_onnx.passes.legaliser import empty, exact, ordering, short_axes
+from pytensor_onnx.passes.legaliser import empty, exact, ordering, short_axes, slices
 
 _TESTS = "tests/targets/test_size_defects.py"
 _UNSIGNED = frozenset({ir.DataType.UINT32, ir.DataType.UINT64})
@@ -17,9 +17,9 @@ SIZE_DEFECTS = (
         reason="tract refuses a Slice with steps of a Reshape, such as a diagonal.",
         tests=("tests/targets/test_portable.py::test_tract_refuses_strided_slices_of_a_reshape",),
         treatment=Decomposition(
-            form=short_axes.gather_strided,
+            form=slices.gather_strided,
             change="{op} with steps by positions",
-            condition=short_axes.has_known_strides,
+            condition=slices.has_known_strides,
         ),
     ),
     Defect(

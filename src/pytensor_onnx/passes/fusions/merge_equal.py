@@ -32,7 +32,7 @@ def merge_equal(model: ir.Model, scope: ModelScope) -> int:
     """Replace the results of a node by the results of the first equal node of the same graph.
 
     Do so in subgraphs and functions, too: ONNX Runtime would, and then go over the whole graph once
-    more. Nodes with subgraphs and outputs of a graph are kept. So are the sizes that a check
+    more. Nodes with subgraphs and equal outputs of a graph are kept. So are the sizes that a check
     compares, which are equal only if the check passes.
     """
     outer = [model.graph, *(function.graph for function in model.functions.values())]
@@ -49,10 +49,13 @@ def _merge_equal(graph: ir.Graph, checking: Container[ir.Node]) -> int:
         if key is None:
             continue
         kept = first.setdefault(key, node)
-        if kept is node or any(value.is_graph_output() for value in node.outputs):
+        pairs = list(zip(node.outputs, kept.outputs, strict=True))
+        if kept is node or any(a.is_graph_output() and b.is_graph_output() for a, b in pairs):
             continue
-        for old, new in zip(node.outputs, kept.outputs, strict=True):
-            ir.convenience.replace_all_uses_with(old, new)
+        for old, new in pairs:
+            if old.is_graph_output():
+                new.name, new.shape, old.name = old.name, old.shape, None
+            ir.convenience.replace_all_uses_with(old, new, replace_graph_outputs=True)
         merged.append(node)
     graph.remove(merged, safe=True)
     return len(merged)

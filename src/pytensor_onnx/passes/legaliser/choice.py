@@ -59,6 +59,7 @@ BEFORE_CASTS = (
     Substitute({"Where": exact.where_bool}, "computed by logic", ir.DataType.BOOL),
     Substitute({"NonZero": integer.non_zero}, "computed in bool"),
     Substitute({"Compress": exact.compress}, "computed by positions"),
+    Substitute({"IsInf": exact.is_infinite}, "computed by absolute values"),
     # Its definition needs it for large arguments.
     Substitute({"Cos": exact.cosine}, "computed by the sine of the half", ir.DataType.DOUBLE),
 )

@@ -13,7 +13,7 @@ from pytensor_onnx.graph.node_flags import is_bare, mark_guarded
 from pytensor_onnx.graph.signatures import signature
 from pytensor_onnx.graph.sizes import constant_ints
 from pytensor_onnx.passes.legaliser.known_numbers import has_one_sign, is_never_nan
-from pytensor_onnx.passes.matching import attributes_of, given
+from pytensor_onnx.passes.matching import attributes_of, given, producer_of
 from pytensor_onnx.passes.node_walk import emit_alike
 
 LIFTED = ("ArgMax", "ArgMin", "CumProd", "CumSum", "Hardmax", "LogSoftmax", "Softmax")
@@ -63,6 +63,12 @@ def compress(build: Builder, node: ir.Node) -> ir.Value:
     if axis is None:
         x, axis = build.Reshape(x, [-1]), 0
     return build.Gather(x, positions, axis=axis)
+
+
+def is_infinite(build: Builder, node: ir.Node) -> ir.Value:
+    """Compare the absolute value with infinity; no emitted `IsInf` asks for one sign alone."""
+    x = given(node.inputs[0])
+    return build.Equal(x if producer_of(x, "Abs") else build.Abs(x), np.inf)
 
 
 def where_unsigned(build: Builder, node: ir.Node) -> ir.Value:

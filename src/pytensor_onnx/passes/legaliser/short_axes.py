@@ -8,7 +8,6 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of, is_positive
 from pytensor_onnx.graph.failures import name_failure
 from pytensor_onnx.graph.node_flags import is_checked, mark_checked, mark_guarded
-from pytensor_onnx.graph.sizes import constant_ints
 from pytensor_onnx.passes.node_walk import emit_alike
 
 POOLS = frozenset({"AveragePool", "LpPool", "MaxPool"})
@@ -65,29 +64,6 @@ def check_channels(build: Builder, node: ir.Node) -> list[ir.Value]:
     if all(map(is_positive, dims[:2])):
         return results
     return [build.Reshape(results[0], build.Shape(x), allowzero=1), *results[1:]]
-
-
-def has_known_strides(node: ir.Node) -> bool:
-    """Return whether a Slice takes every k-th element of one axis, at known positions."""
-    return _strided(node) is not None
-
-
-def gather_strided(build: Builder, node: ir.Node) -> ir.Value:
-    """Gather the elements of a Slice with steps."""
-    positions, axis = _strided(node) or ([], 0)
-    return build.Gather(node.inputs[0], build.ints(positions), axis=axis)
-
-
-def _strided(node: ir.Node) -> tuple[list[int], int] | None:
-    """Return the positions of a Slice along its axis, None where they are unknown or successive."""
-    bounds = [constant_ints(value) for value in node.inputs[1:]]
-    if len(bounds) < 4 or any(b is None or len(b) != 1 for b in bounds):
-        return None
-    (start,), (end,), (axis,), (step,) = (b or [0] for b in bounds)
-    size = (dims_of(node.inputs[0]) or (None,))[axis] if dims_of(node.inputs[0]) else None
-    if step in (1, -1) or not isinstance(size, int):
-        return None
-    return list(range(*slice(start, end, step).indices(size))), axis
 
 
 def _at_least(build: Builder, x: ir.Value | None, least: Sequence[int], message: str) -> ir.Value:
