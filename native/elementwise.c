@@ -180,6 +180,12 @@ static void in_doubles(OfPairs run, float *out, const float *in, int n) {
 #define KERNELS_OF_TYPE KERNELS_BOOL
 #include "elementwise_type.h"
 
+double function_of(int op, double x) {
+  double result;
+  KERNELS_F64[op].vectors(&(Element){.at = {(char *)&result, (char *)&x}}, 0, 1);
+  return result;
+}
+
 const ElementKernel *element_kernel(int op, int dtype) {
 #ifdef WIDE
   if (dtype == FLOAT64 && has_wide_vectors()) return &KERNELS_F64_WIDE[op];

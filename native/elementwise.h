@@ -6,7 +6,7 @@
 
 /* Operators that the core lacks, a smaller module of WebAssembly: see native/build.py. */
 #define RARE_OPERATORS(X)                                                                      \
-  X(Sin) X(Cos) X(Tan) X(Asin) X(Acos) X(Atan) X(Sinh) X(Cosh) X(Pow) X(Fmod)
+  X(Sin) X(Cos) X(Tan) X(Asin) X(Acos) X(Atan) X(Sinh) X(Cosh) X(Fmod)
 #define UNARY_OPERATORS(X)                                                                     \
   X(Neg) X(Abs) X(Sign) X(Reciprocal) X(Relu) X(Sqrt) X(Exp) X(Log) X(Sin) X(Cos) X(Tan)       \
   X(Asin) X(Acos) X(Atan) X(Sinh) X(Cosh) X(Tanh) X(Floor) X(Ceil) X(Round) X(IsNaN) X(IsInf)  \
@@ -27,6 +27,9 @@ extern const ElementKernel KERNELS_F64[], KERNELS_F32[], KERNELS_I64[], KERNELS_
 #ifdef WIDE
 extern const ElementKernel KERNELS_F64_WIDE[], KERNELS_F32_WIDE[];
 #endif
+
+/* Return a function of a double by its kernel. */
+double function_of(int op, double x);
 
 /* Return the kernels of an elementwise operator for a type, without any if it has none. */
 const ElementKernel *element_kernel(int op, int dtype);

@@ -70,11 +70,10 @@
   X(Min, T, x != x ? x : ((y < x) | (y != y)) ? y : x)
 #define BINARY(X)                                             \
   ORDER(X)                                                    \
-  X(Equal, uint8_t, x == y) RARE_BINARY(X)
-#ifndef IS_CORE
-#define RARE_BINARY(X)                                        \
-  X(Fmod, T, F(fmod)(x, y))                                   \
+  X(Equal, uint8_t, x == y) RARE_BINARY(X)                    \
   X(Pow, T, y == 2 ? x * x : y == 3 ? x * x * x : F(pow)(x, y))
+#ifndef IS_CORE
+#define RARE_BINARY(X) X(Fmod, T, F(fmod)(x, y))
 #define RARE_UNARY(X)                                         \
   X(Sin, T, F(sin)(x))                                        \
   X(Cos, T, F(cos)(x))                                        \

@@ -2,6 +2,9 @@
 #include <math.h>
 #include <string.h>
 
+#ifdef __wasm__
+#include "elementwise.h"
+#endif
 #include "kernel.h"
 
 enum { BLOCK = 32, ROWS = 4, PANEL = 4 };
@@ -30,7 +33,11 @@ typedef struct {
 #define LANES 4
 #define SQRT sqrt
 #define ABS fabs
+#ifdef __wasm__
+#define LOG(x) function_of(ELEMENTWISE_Log, x)
+#else
 #define LOG log
+#endif
 #define FREXP frexp
 #define SCALE ldexp
 #define SUFFIX float64

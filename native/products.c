@@ -7,8 +7,13 @@ typedef struct {
 } Strides;
 
 /* Integers wrap around, so that the order of additions is free. */
+#ifdef __wasm__
+#define SMALL __attribute__((minsize))
+#else
+#define SMALL
+#endif
 #define PRODUCT(name, T)                                                                     \
-  static void product_##name(void *to, const void *left, const void *right, int64_t m,       \
+  static SMALL void product_##name(void *to, const void *left, const void *right, int64_t m,       \
                              int64_t k, int64_t n, Strides sa, Strides sb) {                 \
     T *c = to;                                                                               \
     const T *a = left, *b = right;                                                           \

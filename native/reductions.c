@@ -139,8 +139,10 @@ SUMS(WIDE, f32_wide, float)
 /* Reductions from the first element on, each step to the larger or smaller one; the neutral
  * number without elements. In WebAssembly one function is for both. */
 #ifdef __wasm__
+#define IN_PARTS(T) ((T)0.5 > 0) /* the order matters for NaN only */
 #define FOR_BOTH static __attribute__((noinline))
 #else
+#define IN_PARTS(T) 1
 #define FOR_BOTH static inline __attribute__((always_inline))
 #endif
 #define IS_BEYOND(x, best) (is_max ? x > best : x < best)
@@ -150,7 +152,7 @@ SUMS(WIDE, f32_wide, float)
     const T neutral = is_max ? LOWEST : HIGHEST;                                              \
     T *out = (T *)to;                                                                         \
     const T *in = (const T *)from;                                                            \
-    for (int64_t o = 0; inner == 1 && o < outer; o++, in += length) {                         \
+    for (int64_t o = 0; inner == 1 && IN_PARTS(T) && o < outer; o++, in += length) {          \
       T part[8], total = length ? in[0] : neutral;                                            \
       int64_t row = 1;                                                                        \
       if (length >= 16) {                                                                     \
@@ -173,7 +175,8 @@ SUMS(WIDE, f32_wide, float)
       }                                                                                       \
       out[o] = total;                                                                         \
     }                                                                                         \
-    for (int64_t o = 0; inner != 1 && o < outer; o++, out += inner) {                         \
+    const int is_done = inner == 1 && IN_PARTS(T);                                            \
+    for (int64_t o = 0; !is_done && o < outer; o++, out += inner) {                           \
       for (int64_t i = 0; i < inner; i++) out[i] = length ? in[i] : neutral;                  \
       in += length ? inner : 0;                                                               \
       for (int64_t row = 1; row < length; row++, in += inner) {                               \
@@ -207,17 +210,19 @@ enum { NOTHING, DIVISION, ROOT, LOGARITHM };
     ((T *)out)[i] = kind == DIVISION ? divided : kind == ROOT ? root : logarithm; \
   }
 
-/* The module of WebAssembly has no functions of float32. */
+/* The module of WebAssembly has the functions of elementwise kernels only. */
 #ifdef __wasm__
-#define LOGF(x) (float)log(x)
+#define LOG(x) function_of(ELEMENTWISE_Log, x)
+#define LOGF(x) (float)LOG(x)
 #else
+#define LOG log
 #define LOGF logf
 #endif
 
 static void finish(char *out, int64_t count, int64_t length, int kind, int dtype) {
   /* The runtime's mean of nothing is zero. */
   if (kind == NOTHING || (kind == DIVISION && !length)) return;
-  if (dtype == FLOAT64) FINISH(double, x / (double)length, sqrt(x), log(x))
+  if (dtype == FLOAT64) FINISH(double, x / (double)length, sqrt(x), LOG(x))
   else FINISH(float, x / (float)length, sqrtf(x), LOGF(x))
 }
 
@@ -509,8 +514,8 @@ void plan_cum_sum(Plan *plan, const Instruction *instruction) {
 #define EXPONENTIALS(x, count, T)                                            \
   element_kernel(ELEMENTWISE_Exp, sizeof(T) == 8 ? FLOAT64 : FLOAT32)->vectors( \
       &(Element){.at = {(char *)(x), (char *)(x)}}, 0, count);
-static __attribute__((noinline)) double exp_of_one(double x) { return exp_of(x); }
-static __attribute__((noinline)) double log_of_one(double x) { return log_of(x); }
+#define exp_of_one(x) function_of(ELEMENTWISE_Exp, x)
+#define log_of_one(x) function_of(ELEMENTWISE_Log, x)
 #else
 #define EXPONENTIALS(x, count, T) for (int64_t i = 0; i < count; i++) (x)[i] = (T)exp_of((x)[i]);
 #define exp_of_one exp_of
