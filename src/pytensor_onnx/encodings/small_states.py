@@ -8,37 +8,34 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import clone_replace
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.random import small_words
-
 _BITS = 16
 _COUNT = 4
 _MASK = 2**_BITS - 1
 
 
 def in_small_words(
-    fgraph: FunctionGraph, values: Sequence[np.ndarray], places: Sequence[tuple[int, int, int]]
-) -> tuple[FunctionGraph, list[np.ndarray]]:
-    """Return a graph and first values in which some states are numbers of 16 bits.
+    fgraph: FunctionGraph, read: Sequence[int], written: Sequence[int]
+) -> FunctionGraph:
+    """Return a graph in which some states are numbers of 16 bits.
 
     Parameters
     ----------
     fgraph
         Graph, which stays as it is.
-    values
-        First values of all states.
-    places
-        For each of some states its place among the values, the inputs and the outputs.
+    read, written
+        Positions of states among the inputs and the outputs.
     """
-    inputs, outputs, changed = list(fgraph.inputs), list(fgraph.outputs), list(values)
+    inputs, outputs = list(fgraph.inputs), list(fgraph.outputs)
     words = {}
-    for value, read, written in places:
-        changed[value] = small_words(values[value])
-        rows = pt.tensor(inputs[read].name, shape=changed[value].shape, dtype="int32")
-        words[inputs[read]] = joined(rows)
-        inputs[read] = rows
-        outputs[written] = split(outputs[written])
-    results = clone_replace(outputs, replace=words)
-    return FunctionGraph(inputs, results, clone=False), changed
+    for place in read:
+        rows = pt.tensor(
+            inputs[place].name, shape=(*inputs[place].type.shape, _COUNT), dtype="int32"
+        )
+        words[inputs[place]] = joined(rows)
+        inputs[place] = rows
+    for place in written:
+        outputs[place] = split(outputs[place])
+    return FunctionGraph(inputs, clone_replace(outputs, replace=words), clone=False)
 
 
 def joined(rows: TensorVariable) -> TensorVariable:

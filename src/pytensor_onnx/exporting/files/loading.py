@@ -15,7 +15,7 @@ from pytensor.graph.type import Type
 from pytensor.tensor.type import TensorType
 
 from pytensor_onnx.encodings import Boundary
-from pytensor_onnx.encodings.registry import encoding_named, tensor_types
+from pytensor_onnx.encodings.registry import encoding_named
 from pytensor_onnx.errors import PyTensorONNXError, VerificationError
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.exporting.program.weight_files import give_weights
@@ -92,8 +92,8 @@ def load(
     outputs = model.graph.outputs[: len(model.graph.outputs) - len(states)]
     input_names, given = _values(inputs, told.get("inputs", {}))
     _, returned = _values(outputs, told.get("outputs", {}))
-    variables = [t() for type_ in given for t in tensor_types(type_)]
-    variables += [_tensor_type(v)() for v in model.graph.inputs if v.name in names]
+    of_state = [v for v in model.graph.inputs if v.name in names]
+    variables = [_tensor_type(value)() for value in (*inputs, *of_state)]
     graph = FunctionGraph(variables, [], clone=False)
     is_single = len(returned) == 1 and RETURNS not in model.metadata_props
     signature = Signature(Boundary(tuple(given)), Boundary(tuple(returned)), input_names, is_single)

@@ -41,7 +41,7 @@ def export_source(source: Source, options: ExportOptions) -> ONNXProgram:
             f"the target {options.target!r} has no random draws, since {profile.why_no_draws}: "
             'export with rng="inputs", which makes the noise of draws inputs'
         )
-    if profile.splits_words and request.interface.has_generator_states:
+    if profile.splits_words and request.interface.has_generators:
         graph, state = request.interface.in_small_words(graph, request.state)
         request = replace(request, state=tuple(state))
     conversion = convert_graph(graph, request)

@@ -20,6 +20,7 @@ from pytensor_onnx.exporting.requests.output_names import check_names
 from pytensor_onnx.exporting.requests.signature import Signature
 from pytensor_onnx.exporting.requests.source import Source
 from pytensor_onnx.exporting.requests.state_files import State, values_as_text
+from pytensor_onnx.random import small_words
 from pytensor_onnx.rewriting.engine.keep_origins import KeepOrigins
 from pytensor_onnx.running.linker import ONNX
 
@@ -95,19 +96,22 @@ class Interface:
         """Whether a state is that of a random generator."""
         return any(isinstance(type_, RandomType) for type_ in self.state.types)
 
+    @property
+    def has_generators(self) -> bool:
+        """Whether an input, a result or a state is a random generator."""
+        types = (*self.given.types, *self.returned.types, *self.state.types)
+        return any(isinstance(type_, RandomType) for type_ in types)
+
     def in_small_words(
         self, fgraph: FunctionGraph, state: Sequence[np.ndarray]
     ) -> tuple[FunctionGraph, list[np.ndarray]]:
-        """Return a graph and values whose states of generators are numbers of 16 bits."""
-        kinds = [type_ for type_ in self.state.types for _ in tensor_types(type_)]
-        places = [
-            (i, self.given.width + i, self.returned.width + i)
-            for i, kind in enumerate(kinds)
-            if isinstance(kind, RandomType)
-        ]
-        changed, values = in_small_words(fgraph, state, places)
+        """Return a graph and values whose generators are numbers of 16 bits."""
+        places = _generators(self.state)
+        changed = in_small_words(
+            fgraph, _generators(self.given + self.state), _generators(self.returned + self.state)
+        )
         changed.attach_feature(KeepOrigins())
-        return changed, values
+        return changed, [small_words(v) if i in places else v for i, v in enumerate(state)]
 
     def states_of(self, model: ir.Model, values: Sequence[np.ndarray]) -> tuple[State, ...]:
         """Return the states of the model: names, and values before the first call."""
@@ -144,6 +148,12 @@ class Interface:
                 [*self.results, *self.next_states], _names(model.graph.outputs)
             ),
         }
+
+
+def _generators(boundary: Boundary) -> list[int]:
+    """Return the positions of the states of generators among tensors."""
+    kinds = [type_ for type_ in boundary.types for _ in tensor_types(type_)]
+    return [i for i, kind in enumerate(kinds) if isinstance(kind, RandomType)]
 
 
 def _names(values: Sequence[ir.Value]) -> list[str]:

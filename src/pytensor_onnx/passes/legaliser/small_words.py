@@ -4,6 +4,7 @@ For runtimes that compute integers of 64 bits in fewer, or that have few operato
 products and quotients are below 2**17, so that they are right where a runtime divides in float32.
 """
 
+from collections.abc import Sequence
 from functools import reduce
 from itertools import pairwise
 
@@ -14,7 +15,9 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.graph.traversal import bodies_of
 from pytensor_onnx.passes.matching import attributes_of, constant_of, given, producer_of
+from pytensor_onnx.passes.node_walk import remove_unused
 
 Words = list[ir.Value]
 """Numbers of 16 bits, the lowest first."""
@@ -37,17 +40,10 @@ _MOVES_ELEMENTS = frozenset(
 def split_words(graph: ir.Graph, scope: ModelScope) -> None:
     """Split the words that are made of numbers of 16 bits, and all that is computed of them.
 
-    Words are made of signed integers that are cast, of numbers of 16 bits above all. Other
-    users of a word, such as loops, receive it whole.
+    Words are made of signed integers that are cast, of numbers of 16 bits above all. Loops and
+    branches take and return them as rows of four numbers; other users receive them whole.
     """
-    splitter = _Splitter(scope)
-    done = [node for node in list(graph) if splitter.splits(node)]
-    for node in reversed(done):
-        (value,) = node.outputs
-        if value.uses() or value.is_graph_output():
-            build = Builder(scope)
-            _insert(build, node, _joined(build, splitter.words[value], _LARGE))
-        graph.remove(node, safe=True)
+    _Splitter(scope).visit(graph)
 
 
 class _Splitter:
@@ -55,8 +51,75 @@ class _Splitter:
         self.scope = scope
         self.words: dict[ir.Value, Words] = {}
 
+    def visit(self, graph: ir.Graph, as_rows: Sequence[int] = ()) -> None:
+        """Split the words of a graph, and return some of its outputs as rows."""
+        done = [node for node in list(graph) if self.splits(node)]
+        for i in as_rows:
+            build = Builder(self.scope)
+            graph.outputs[i] = _rows(build, self._of(build, graph.outputs[i]))
+            name_values(build.nodes, self.scope.names)
+            graph.extend(build.nodes)
+        for node in reversed(done):
+            (value,) = node.outputs
+            if value.uses() or value.is_graph_output():
+                build = Builder(self.scope)
+                _insert(build, node, _joined(build, self.words[value], _LARGE))
+            graph.remove(node, safe=True)
+        remove_unused(graph)
+
+    def _enter(self, node: ir.Node) -> None:
+        """Split the words of the bodies of a node, which take and return them as rows."""
+        taken, returned = _places(node)
+        build = Builder(self.scope)
+        for operand, _ in taken:
+            rows = _rows(build, self._of(build, given(node.inputs[operand])))
+            node.replace_input_with(operand, rows)
+        _insert(build, node)
+        known = self.words
+        for body in bodies_of(node):
+            # Words of outer values are split anew where a body needs them.
+            self.words = dict(known)
+            build = Builder(self.scope)
+            for _, parameter in taken:
+                self._open(build, body.inputs[parameter])
+            name_values(build.nodes, self.scope.names)
+            first = next(iter(body), None)
+            if first is None:
+                body.extend(build.nodes)
+            else:
+                body.insert_before(first, build.nodes)
+            self.visit(body, [result for _, result in returned])
+        self.words = known
+        build = Builder(self.scope)
+        for output, _ in returned:
+            self._open(build, node.outputs[output])
+        name_values(build.nodes, self.scope.names)
+        assert node.graph is not None
+        node.graph.insert_after(node, build.nodes)
+
+    def _open(self, build: Builder, value: ir.Value) -> None:
+        """Make a value rows of numbers; its users get the words, and others the whole ones."""
+        uses, sizes = list(value.uses()), dims_of(value)
+        value.type = ir.TensorType(_SMALL)
+        value.shape = None if sizes is None else ir.Shape([*sizes, _COUNT])
+        words = [build.Gather(value, np.int64(i), axis=-1) for i in range(_COUNT)]
+        whole = _joined(build, words, _LARGE)
+        for user, position in uses:
+            user.replace_input_with(position, whole)
+        if value.is_graph_output() and value.graph is not None:
+            name, value.name = value.name, self.scope.names.unique("words")
+            whole.name = name
+            outputs = value.graph.outputs
+            for i, output in enumerate(outputs):
+                if output is value:
+                    outputs[i] = whole
+        self.words[whole] = words
+
     def splits(self, node: ir.Node) -> bool:
         """Put nodes for the words of a node before it, and return whether it can be removed."""
+        if bodies_of(node):
+            self._enter(node)
+            return False
         build = Builder(self.scope)
         build.provenance = node.metadata_props
         found = self._small_number(build, node) or self._computed(build, node)
@@ -120,6 +183,31 @@ class _Splitter:
             build.BitShift(value, np.uint64(_BITS * i), direction="RIGHT") for i in range(_COUNT)
         )
         return [build.cast(build.BitwiseAnd(x, np.uint64(_MASK)), _SMALL) for x in shifted]
+
+
+def _places(node: ir.Node) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Return the words that bodies take and return.
+
+    These are pairs of an operand and a parameter, and of an output and a result of a body.
+    """
+    first, shift = {"Loop": (2, 1), "If": (1, 0)}.get(node.op_type, (0, 0))
+    elements = node.attributes.get_int("num_scan_inputs", 0)
+    taken = [
+        (i, i) for i, v in enumerate(node.inputs) if i >= first and v is not None and _is_large(v)
+    ]
+    states = len(node.inputs) - first - elements
+    carried = len(node.outputs) if node.op_type == "If" else states
+    returned = [(i, i + shift) for i, v in enumerate(node.outputs[:carried]) if _is_large(v)]
+    return taken, returned
+
+
+def _is_large(value: ir.Value) -> bool:
+    return value.dtype == _LARGE
+
+
+def _rows(build: Builder, words: Words) -> ir.Value:
+    """Join words along a last axis."""
+    return build.Concat(*(build.Unsqueeze(x, build.ints([-1])) for x in words), axis=-1)
 
 
 def _of_integer(build: Builder, x: ir.Value) -> Words:
@@ -235,8 +323,8 @@ def _known(value: ir.Value | None) -> int | None:
 
 def _insert(build: Builder, node: ir.Node, result: ir.Value | None = None) -> None:
     """Put emitted nodes before a node, and a result in the place of its output."""
-    (value,) = node.outputs
     if result is not None:
+        (value,) = node.outputs
         result.name, value.name, result.shape = value.name, None, value.shape
     nodes = build.nodes
     name_values(nodes, build.scope.names)
