@@ -152,10 +152,10 @@ SUMS(WIDE, f32_wide, float)
     const T neutral = is_max ? LOWEST : HIGHEST;                                              \
     T *out = (T *)to;                                                                         \
     const T *in = (const T *)from;                                                            \
-    for (int64_t o = 0; inner == 1 && IN_PARTS(T) && o < outer; o++, in += length) {          \
+    for (int64_t o = 0; inner == 1 && o < outer; o++, in += length) {                         \
       T part[8], total = length ? in[0] : neutral;                                            \
       int64_t row = 1;                                                                        \
-      if (length >= 16) {                                                                     \
+      if (IN_PARTS(T) && length >= 16) {                                                      \
         memcpy(part, in, sizeof part);                                                        \
         for (row = 8; row + 8 <= length; row += 8) {                                          \
           for (int k = 0; k < 8; k++) {                                                       \
@@ -175,8 +175,7 @@ SUMS(WIDE, f32_wide, float)
       }                                                                                       \
       out[o] = total;                                                                         \
     }                                                                                         \
-    const int is_done = inner == 1 && IN_PARTS(T);                                            \
-    for (int64_t o = 0; !is_done && o < outer; o++, out += inner) {                           \
+    for (int64_t o = 0; inner != 1 && o < outer; o++, out += inner) {                         \
       for (int64_t i = 0; i < inner; i++) out[i] = length ? in[i] : neutral;                  \
       in += length ? inner : 0;                                                               \
       for (int64_t row = 1; row < length; row++, in += inner) {                               \
