@@ -16,7 +16,7 @@ import pymc as pm
 
 from benchmarks.posteriors import POSTERIORS, read
 from benchmarks.samplers import Draws, effective_draws, nutpie_numba
-from benchmarks.tapes import CHAINS, DRAWS, WARMUP, in_node, natively, write_sampler
+from benchmarks.tapes import CHAINS, DRAWS, WARMUP, in_node, least, natively, write_sampler
 from benchmarks.timing import Table
 
 STATED = {
@@ -63,13 +63,12 @@ def row(name: str) -> list[str]:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         size = write_sampler(model, folder)
-        _, _, seconds = in_node(folder, CHAINS, WARMUP, DRAWS)
+        *_, seconds = in_node(folder, CHAINS, WARMUP, DRAWS)
         draws = drawn(model, folder)
-        own = natively(folder / "model.onnx")
+        own = natively(folder / "model.onnx", time.process_time)
     sample = nutpie_numba(model)
-    start = time.perf_counter()
     reference, _ = sample()
-    other = time.perf_counter() - start
+    other = least(sample, time.process_time)
     count = sum(values[0, 0].size for values in draws.values())
     ours, theirs = effective_draws(draws), effective_draws(reference)
     mark = "" if min(ours, theirs) >= SETTLED else " †"
@@ -107,12 +106,13 @@ def measure(names: list[str] | None = None) -> Table:
             "effective draws a second",
         ],
         note=f"NUTS with {CHAINS} chains of {WARMUP} warm-up steps and {DRAWS} draws on one core, "
-        "without the time of compiling: chains of the tape in lockstep, those of nutpie one after "
-        "another, without Python in the page for the tape. The effective draws are those of the "
-        "worst variable; the means are apart by at most so many standard deviations from "
-        f"nutpie's. † has fewer than {SETTLED} effective draws by one of both, which say nothing. "
-        "pymcwasm states its numbers for another machine: an Apple M3, Chromium 153, one run each "
-        "(github.com/habakan/pymcwasm, bench/RESULTS.md, commit 0f1ef91, without a date).",
+        "in seconds of the processor, without the time of compiling: the tape's chains in "
+        "lockstep, nutpie's one after another. The effective draws are those of the worst "
+        "variable, for the seconds in the column before; the means differ from nutpie's by at "
+        f"most so many standard deviations. † has fewer than {SETTLED} effective draws by the tape "
+        "or by nutpie, too few to compare. pymcwasm states its numbers for another machine: an "
+        "Apple M3, Chromium 153, one run each (github.com/habakan/pymcwasm, bench/RESULTS.md, "
+        "commit 0f1ef91, without a date).",
     )
     table.rows = [row(name) for name in names or POSTERIORS]
     return table
