@@ -8,6 +8,8 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import clone_replace
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.random import small_words
+
 _BITS = 16
 _COUNT = 4
 _MASK = 2**_BITS - 1
@@ -36,6 +38,20 @@ def in_small_words(
     for place in written:
         outputs[place] = split(outputs[place])
     return FunctionGraph(inputs, clone_replace(outputs, replace=words), clone=False)
+
+
+def in_dtype(array: np.ndarray, dtype: str) -> np.ndarray:
+    """Return a part of an encoded value in the dtype of a program.
+
+    That of a generator may be numbers of 16 bits, and that of complex numbers a narrower float.
+
+    Examples
+    --------
+    >>> in_dtype(np.array([2**16 + 5], "uint64"), "int32")
+    array([[5, 1, 0, 0]], dtype=int32)
+    """
+    is_state = array.dtype == np.uint64 and dtype == "int32"
+    return small_words(array) if is_state else np.asarray(array, dtype)
 
 
 def joined(rows: TensorVariable) -> TensorVariable:

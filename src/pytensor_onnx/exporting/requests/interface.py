@@ -15,12 +15,11 @@ from pytensor.tensor.random.type import RandomType
 from pytensor_onnx.conversion import names_of
 from pytensor_onnx.encodings import Boundary
 from pytensor_onnx.encodings.registry import tensor_types
-from pytensor_onnx.encodings.small_states import in_small_words
+from pytensor_onnx.encodings.small_states import in_dtype, in_small_words
 from pytensor_onnx.exporting.requests.output_names import check_names
 from pytensor_onnx.exporting.requests.signature import Signature
 from pytensor_onnx.exporting.requests.source import Source
 from pytensor_onnx.exporting.requests.state_files import State, values_as_text
-from pytensor_onnx.random import small_words
 from pytensor_onnx.rewriting.engine.keep_origins import KeepOrigins
 from pytensor_onnx.running.linker import ONNX
 
@@ -111,7 +110,7 @@ class Interface:
             fgraph, _generators(self.given + self.state), _generators(self.returned + self.state)
         )
         changed.attach_feature(KeepOrigins())
-        return changed, [small_words(v) if i in places else v for i, v in enumerate(state)]
+        return changed, [in_dtype(v, "int32") if i in places else v for i, v in enumerate(state)]
 
     def states_of(self, model: ir.Model, values: Sequence[np.ndarray]) -> tuple[State, ...]:
         """Return the states of the model: names, and values before the first call."""

@@ -13,11 +13,11 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.type import Type
 
 from pytensor_onnx.encodings import Boundary, encoding_of
+from pytensor_onnx.encodings.small_states import in_dtype
 from pytensor_onnx.errors import InputError
 from pytensor_onnx.exporting.requests.descriptions import describe, describe_given
 from pytensor_onnx.exporting.requests.exact_casts import WIDER, exactly, first_changed
 from pytensor_onnx.graph.dims import dims_of
-from pytensor_onnx.random import small_words
 
 RETURNS = "returns"
 """The entry of the metadata that is ``"list"`` where a program has one output in a list."""
@@ -252,16 +252,7 @@ def _tensors(type_: Type, argument: Any, dtypes: Sequence[str]) -> Sequence[Any]
         arrays = encoding.encode(type_, type_.filter(_same_numbers(type_, argument)))
     except (TypeError, ValueError):
         return [argument] if len(dtypes) == 1 else None
-    return [_in_dtype(x, dtype) for x, dtype in zip(arrays, dtypes, strict=True)]
-
-
-def _in_dtype(array: np.ndarray, dtype: str) -> np.ndarray:
-    """Return an array in the dtype of a program, which may have narrower parts of complex numbers.
-
-    The states of generators may be numbers of 16 bits.
-    """
-    is_state = array.dtype == np.uint64 and dtype == "int32"
-    return small_words(array) if is_state else np.asarray(array, dtype)
+    return [in_dtype(x, dtype) for x, dtype in zip(arrays, dtypes, strict=True)]
 
 
 def _same_numbers(type_: Type, argument: Any) -> Any:
