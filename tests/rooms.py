@@ -79,7 +79,7 @@ ROOMS = {
     ),
     "importing": room(
         "ONNX models as PyTensor graphs: reading, operators",
-        *("graph", "ops", "functions", "nn"),
+        *("graph", "ops", "functions", "nn", "rewriting"),
     ),
     "exporting": room(
         "exports: requests, verification, the program, files",

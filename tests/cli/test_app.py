@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import pytensor_onnx
 from pytensor_onnx import VerificationError, export_onnx
 from pytensor_onnx.cli.app import app, main
-from pytensor_onnx.exporting.files.file_verification import Outcome
+from pytensor_onnx.exporting.files.file_verification import FileCheck
 from pytensor_onnx.exporting.files.model_reading import external_bytes
 
 
@@ -123,7 +123,7 @@ def test_verify_ends_a_file_that_does_not(tmp_path, monkeypatch):
 
     def verify(path, *, timeout):
         given.append((path, timeout))
-        return Outcome(["it loads"], "it did not end")
+        return FileCheck(["it loads"], "it did not end")
 
     monkeypatch.setattr("pytensor_onnx.exporting.files.file_verification.verify_file_apart", verify)
     result = run("verify", file)
@@ -182,7 +182,7 @@ def assert_harmless(text):
 
 @pytest.mark.parametrize("command", ["inspect", "verify"])
 def test_names_in_a_file_reach_no_terminal_as_they_are(evil, capsys, monkeypatch, command):
-    told = Outcome([f"it runs on {EVIL}"], f"it has no {EVIL}")
+    told = FileCheck([f"it runs on {EVIL}"], f"it has no {EVIL}")
     monkeypatch.setattr(
         "pytensor_onnx.exporting.files.file_verification.verify_file_apart", lambda *_, **__: told
     )
@@ -326,7 +326,7 @@ def test_no_command_shows_the_help(capsys, arguments):
 def test_a_file_that_does_not_run_ends_with_status_1(capsys, monkeypatch, special):
     monkeypatch.setattr(
         "pytensor_onnx.exporting.files.file_verification.verify_file_apart",
-        lambda *_, **__: Outcome([], "it did not end"),
+        lambda *_, **__: FileCheck([], "it did not end"),
     )
     with pytest.raises(SystemExit) as exit_:
         main(["verify", str(special)])

@@ -21,6 +21,7 @@ from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.importing.registry.bodies import Body
 from pytensor_onnx.importing.registry.known_values import Size, known, size
 from pytensor_onnx.importing.registry.operator_imports import onnx_import
+from pytensor_onnx.rewriting.engine.predicates import elementwise
 
 _UNBOUNDED = 2**31 - 1
 
@@ -190,11 +191,11 @@ def _check_shape(name: str, before: TensorVariable, after: TensorVariable) -> No
 
 def _is_larger(number: Variable, state: TensorVariable, axis: int) -> bool:
     """Return whether a size is the sum of that of a state and another one."""
-    owner = number.owner
-    if owner is None or not isinstance(getattr(owner.op, "scalar_op", None), ps.Add):
+    total = elementwise(number, ps.Add)
+    if total is None:
         return False
     own = Shape_i(axis)(state)
-    return any(equal_computations([v], [own]) for v in owner.inputs)
+    return any(equal_computations([v], [own]) for v in total.inputs)
 
 
 def _as_before(result: TensorVariable, state: TensorVariable) -> TensorVariable:

@@ -27,6 +27,7 @@ from pytensor_onnx.importing.registry.known_values import (
 from pytensor_onnx.importing.registry.operator_imports import onnx_import
 from pytensor_onnx.importing.registry.operator_types import dtype_name
 from pytensor_onnx.importing.registry.size_chains import is_size
+from pytensor_onnx.rewriting.engine.predicates import elementwise
 
 
 @onnx_import("Shape")
@@ -60,9 +61,9 @@ def _is_own(x: TensorVariable, axis: int, wanted: Size) -> bool:
 
     This package hides operands of operators from a runtime's optimizer by such a Reshape.
     """
-    owner = None if isinstance(wanted, int) else wanted.owner
-    if owner is not None and isinstance(getattr(owner.op, "scalar_op", None), ps.Maximum):
-        first, second = owner.inputs
+    larger = None if isinstance(wanted, int) else elementwise(wanted, ps.Maximum)
+    if larger is not None:
+        first, second = larger.inputs
         value = known(second)
         return value is not None and value == 1 and is_size_of(first, x, axis)
     return is_size_of(wanted, x, axis)

@@ -18,9 +18,9 @@ from pytensor_onnx.passes.legaliser.slices import gathered
 from pytensor_onnx.passes.matching import (
     attributes_of,
     constant_of,
-    given,
     is_constant,
     producer_of,
+    required,
     sole_producer,
 )
 from pytensor_onnx.passes.model_pass import model_pass
@@ -104,7 +104,7 @@ def _other_form(build: Builder, node: ir.Node) -> ir.Value | None:
         squeeze = sole_producer(node.inputs[0], "Squeeze")
         if squeeze is None or producer_of(squeeze.inputs[0], "Shape") is None:
             return None
-        vector = build.Cast(given(squeeze.inputs[0]), **attributes_of(node))
+        vector = build.Cast(required(squeeze.inputs[0]), **attributes_of(node))
         return build.Squeeze(vector, *squeeze.inputs[1:])
     squeeze = producer_of(node.inputs[0], "Squeeze") if node.op_type == "Unsqueeze" else None
     if squeeze is None or len(squeeze.inputs) < 2:
@@ -129,7 +129,7 @@ def _without_empty_parts(build: Builder, node: ir.Node) -> ir.Value | None:
     if 0 in sizes:
         return build.constant(zeros)
     if node.op_type == "Concat":
-        parts = [given(value) for value in node.inputs if 0 not in (dims_of(value) or ())]
+        parts = [required(value) for value in node.inputs if 0 not in (dims_of(value) or ())]
         if len(parts) == len(node.inputs):
             return None
         return parts[0] if len(parts) == 1 else build.Concat(*parts, **attributes_of(node))
@@ -215,7 +215,7 @@ def _is_short(node: ir.Node, steps: int) -> bool:
     body = node.attributes["body"].as_graph()
     going = body.outputs[0]
     while (producer := going.producer()) is not None and producer.op_type == "Identity":
-        going = given(producer.inputs[0])
+        going = required(producer.inputs[0])
     goes_on = going is body.inputs[1] or bool(constant_of(going))
     return steps == 1 or (goes_on and steps * _size_of_step(body) <= _MOST_NODES)
 
@@ -246,7 +246,7 @@ def _write_out_choice(node: ir.Node, scope: ModelScope) -> bool:
 
 def _skip_loop(node: ir.Node) -> bool:
     """Return the initial values of a loop without steps, if it stacks no rows."""
-    initial = [given(value) for value in node.inputs[2:]]
+    initial = [required(value) for value in node.inputs[2:]]
     if len(node.outputs) != len(initial) or any(v.is_graph_output() for v in node.outputs):
         return False
     ir.convenience.replace_all_uses_with(node.outputs, initial)
@@ -259,7 +259,7 @@ def _skip_loop(node: ir.Node) -> bool:
 def _write_out_steps(node: ir.Node, count: int, scope: ModelScope) -> None:
     """Put copies of the body of a loop in its place, one for each step."""
     build, body = Builder(scope), node.attributes["body"].as_graph()
-    graph, states, rows = node.graph, list(map(given, node.inputs[2:])), list[list[ir.Value]]()
+    graph, states, rows = node.graph, list(map(required, node.inputs[2:])), list[list[ir.Value]]()
     assert graph is not None
     bodies = [*(body.clone(allow_outer_scope_values=True) for _ in range(count - 1)), body]
     calls = []

@@ -14,7 +14,7 @@ from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.sizes import constant_ints
 from pytensor_onnx.graph.traversal import nodes_of_model
-from pytensor_onnx.passes.matching import attributes_of, given
+from pytensor_onnx.passes.matching import attributes_of, required
 from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.node_walk import GraphLike, NodeWalk, Results
 from pytensor_onnx.passes.stored_constants import store_constants
@@ -88,7 +88,7 @@ def _axes_as_attribute(build: Builder, node: ir.Node, version: int) -> Results |
     if axes is None:
         return None
     keeps = node.attributes.get_int("keepdims", 1)
-    return _emit(build, node, [given(node.inputs[0])], {"axes": axes, "keepdims": keeps})
+    return _emit(build, node, [required(node.inputs[0])], {"axes": axes, "keepdims": keeps})
 
 
 def _whole_shape(build: Builder, node: ir.Node, version: int) -> Results | None:
@@ -97,7 +97,7 @@ def _whole_shape(build: Builder, node: ir.Node, version: int) -> Results | None:
         return None
     start = node.attributes.get_int("start", 0)
     end = node.attributes.get_int("end", 2**31)
-    shape = build.Shape(given(node.inputs[0]))
+    shape = build.Shape(required(node.inputs[0]))
     shape.shape = None
     return build.Slice(shape, build.ints([start]), build.ints([end]), build.ints([0]))
 

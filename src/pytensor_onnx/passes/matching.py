@@ -7,7 +7,7 @@ import numpy as np
 import onnx_ir as ir
 
 
-def given(value: ir.Value | None) -> ir.Value:
+def required(value: ir.Value | None) -> ir.Value:
     """Return an operand that the operator always has."""
     if value is None:
         raise TypeError("an operand is missing")

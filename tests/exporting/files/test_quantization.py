@@ -55,6 +55,13 @@ def test_calibrated_activations_are_quantized_too(program, tmp_path):
     assert 0 < error < 0.1
 
 
+def test_weights_share_one_scale_where_channels_have_none(program, tmp_path):
+    path = quantize_onnx(program, tmp_path / "small.onnx", per_channel=False).path
+    scales = [x for x in onnx.load(path).graph.initializer if x.name.endswith("_scale")]
+    assert scales
+    assert all(np.prod(x.dims) == 1 for x in scales)
+
+
 @pytest.mark.parametrize("calibrated", [False, True])
 def test_products_do_not_saturate(calibrated, tmp_path):
     x = pt.matrix("x", shape=(None, 64), dtype="float32")

@@ -347,3 +347,15 @@ def test_runtimes_that_take_no_value_for_a_default_get_none(regression, tmp_path
     if state_path:
         names = [v.name for v in ort.InferenceSession(state_path).get_outputs()]
         assert names == list(program.state)
+
+
+def test_axes_are_named_and_the_step_verified_on_given_inputs(regression, data):
+    x, y, params, loss = regression
+    axes = {"x": {0: "row"}, "y": {0: "row"}}
+    values = [*data, np.float32(0.1)]
+    program = export_training_step(
+        loss, params, momentum, inputs=[x, y], dynamic_axes=axes, example_inputs=values
+    )
+    dims = {value.name: list(value.shape) for value in program.model.graph.inputs}
+    assert str(dims["x"][0]) == str(dims["y"][0]) == "row"
+    assert program.verification.samples

@@ -38,7 +38,7 @@ _MEMORY_MESSAGES = (
 
 
 @dataclass
-class Outcome:
+class FileCheck:
     """Successful steps of a verification, and the error that ended it, if any."""
 
     steps: list[str] = field(default_factory=list)
@@ -159,7 +159,7 @@ def run_on_sample(session: Session, file: str) -> tuple[Sample, list[np.ndarray]
     raise VerificationError(f"{file} runs on no sampled inputs: {reason}")
 
 
-def verify_file_apart(path: Path, *, timeout: float) -> Outcome:
+def verify_file_apart(path: Path, *, timeout: float) -> FileCheck:
     """Verify a file in a separate process with a timeout.
 
     Parameters
@@ -171,7 +171,7 @@ def verify_file_apart(path: Path, *, timeout: float) -> Outcome:
 
     Returns
     -------
-    Outcome
+    FileCheck
         The successful steps, and the error that ended the verification, if any.
 
     Raises
@@ -180,7 +180,7 @@ def verify_file_apart(path: Path, *, timeout: float) -> Outcome:
         If the file is not a readable model, or one of its weight files is missing.
     """
     command = [sys.executable, "-P", "-m", __name__, str(path)]
-    outcome = Outcome()
+    outcome = FileCheck()
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
     ) as process:

@@ -49,8 +49,9 @@ _BERNOULLI = (
 )
 
 
-def _sums_of_powers(count: int = 100) -> np.ndarray:
+def _sums_of_powers() -> np.ndarray:
     """Sum ``(k + 3/2)**-s`` over all ``k >= 0``, for ``s`` from 4 on, as `_zeta` does."""
+    count = 100
     s = np.arange(4, _ORDERS + 8.0)
     end = count + 1.5
     rest = 0.5 + end / (s - 1) + s / end * (1 / 12 - (s + 1) * (s + 2) / end**2 / 720)

@@ -16,6 +16,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.importing.registry.known_values import known
 from pytensor_onnx.importing.registry.operator_imports import onnx_import
+from pytensor_onnx.rewriting.engine.predicates import elementwise
 
 
 @onnx_import("Where")
@@ -33,22 +34,18 @@ def where(condition: TensorVariable, x: TensorVariable, y: TensorVariable) -> Te
         return pt.switch(condition, x, y)
     if not value.any() and _says_that_a_product_is_empty(condition, y):
         return y
-    shares = y.owner.inputs[0] if isinstance(_scalar_op(y), Cast) else y
+    shares = y.owner.inputs[0] if elementwise(y, Cast) else y
     op = getattr(shares.owner, "op", None)
     if not isinstance(op, Softmax):
         return pt.switch(condition, x, y)
     (scores,) = shares.owner.inputs
-    if isinstance(_scalar_op(condition), IsNan) and condition.owner.inputs[0] in (y, shares):
+    if elementwise(condition, IsNan) and condition.owner.inputs[0] in (y, shares):
         top = pt.max(scores, axis=op.axis, keepdims=True)
         condition = pt.isnan(top) | pt.isinf(top)
     elif not _is_one_for_rows(condition, scores, op.axis):
         return pt.switch(condition, x, y)
     shares = op(pt.switch(condition, pt.zeros_like(scores), scores))
     return pt.switch(condition, x, shares.astype(y.type.dtype))
-
-
-def _scalar_op(variable: TensorVariable) -> Any:
-    return getattr(getattr(variable.owner, "op", None), "scalar_op", None)
 
 
 def _is_one_for_rows(condition: TensorVariable, y: TensorVariable, axis: Any) -> bool:
@@ -65,7 +62,7 @@ def _says_that_a_product_is_empty(condition: TensorVariable, y: TensorVariable) 
     condition = _without_axes(condition)
     core = getattr(getattr(y.owner, "op", None), "core_op", getattr(y.owner, "op", None))
     is_product = isinstance(core, Dot) or type(core).__name__ == "Matmul"
-    if not is_product or not isinstance(_scalar_op(condition), EQ):
+    if not is_product or not elementwise(condition, EQ):
         return False
     size, zero = map(_without_axes, condition.owner.inputs)
     value = known(zero)

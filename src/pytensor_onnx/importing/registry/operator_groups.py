@@ -18,6 +18,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.importing.registry import known_values
 from pytensor_onnx.ops.networks.kept_operator import KeptOperator
+from pytensor_onnx.rewriting.engine.predicates import elementwise
 
 
 def operands_of(variable: Variable | None, op_type: Any) -> list[Any] | None:
@@ -51,12 +52,12 @@ def _where(condition: Any, a: Any, b: Any) -> TensorVariable | None:
     for_nan, for_numbers = operands_of(a, Argmax), operands_of(b, Argmax)
     if for_nan is not None and for_numbers is not None:
         mask, x = operands_of(for_nan[0], Elemwise), for_numbers[0]
-        is_guard = a.owner.op == b.owner.op and _is_elementwise(for_nan[0], ps.Cast)
-        if is_guard and mask is not None and _is_elementwise(mask[0], ps.IsNan):
+        is_guard = a.owner.op == b.owner.op and elementwise(for_nan[0], ps.Cast)
+        if is_guard and mask is not None and elementwise(mask[0], ps.IsNan):
             return b if mask[0].owner.inputs[0] is x else None
         return None
     factors = operands_of(b, Dot | Blockwise)
-    if factors is None or not _is_elementwise(condition, ps.EQ):
+    if factors is None or not elementwise(condition, ps.EQ):
         return None
     is_product = isinstance(b.owner.op, Dot) or isinstance(b.owner.op.core_op, Dot)
     size, zero = condition.owner.inputs
@@ -74,7 +75,7 @@ def _where(condition: Any, a: Any, b: Any) -> TensorVariable | None:
 def _extremum_of_bool(x: Any, is_negated: bool = False) -> TensorVariable | None:
     """Return whether any, or all, elements are true, for an extremum of these as integers."""
     operands = operands_of(x, Max | KeptOperator)
-    if operands is None or not _is_elementwise(operands[0], ps.Cast):
+    if operands is None or not elementwise(operands[0], ps.Cast):
         return None
     (mask,), op = operands[0].owner.inputs, x.owner.op
     is_minimum = isinstance(op, KeptOperator) and op.operator == "ReduceMin"
@@ -100,11 +101,6 @@ def _less_or_equal(x: Any, y: Any) -> TensorVariable | None:
 def _is_zero(x: Variable) -> bool:
     value = known_values.known(x)
     return value is not None and value.ndim == 0 and value == 0
-
-
-def _is_elementwise(x: Any, scalar_op: Any) -> bool:
-    op = getattr(x.owner, "op", None)
-    return isinstance(op, Elemwise) and isinstance(op.scalar_op, scalar_op)
 
 
 _BOOL = 9

@@ -97,10 +97,10 @@ def import_of(domain: str, operator: str, opset: int) -> OperatorImport | None:
     return entries[-1] if entries else None
 
 
-def imported_operators(domain: str = "") -> list[str]:
-    """Return the names of the operators of a domain that are imported."""
+def imported_operators() -> list[str]:
+    """Return the names of the standard operators that are imported."""
     _load()
-    return sorted(operator for known, operator in _IMPORTS if known == domain)
+    return sorted(operator for domain, operator in _IMPORTS if not domain)
 
 
 @cache

@@ -20,6 +20,7 @@ from pytensor.tensor.subtensor import Subtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.importing.registry.known_values import Size, as_vector, known
+from pytensor_onnx.rewriting.engine.predicates import elementwise
 
 type Sizes = np.ndarray
 
@@ -132,11 +133,10 @@ def is_size(variable: Any) -> bool:
         return True
     if isinstance(op, Subtensor):
         return isinstance(getattr(operands[0].owner, "op", None), Shape)
-    scalar = getattr(op, "scalar_op", None)
-    return isinstance(scalar, _NOT_NEGATIVE) and all(map(is_size, operands))
+    return elementwise(variable, _NOT_NEGATIVE) is not None and all(map(is_size, operands))
 
 
-_NOT_NEGATIVE = (ps.Add, ps.Mul, ps.IntDiv, ps.Cast, ps.Mod, ps.Maximum, ps.Minimum)
+_NOT_NEGATIVE = ps.Add | ps.Mul | ps.IntDiv | ps.Cast | ps.Mod | ps.Maximum | ps.Minimum
 
 
 def _gather(x: Sizes, indices: Sizes, *, axis: int = 0) -> Sizes:

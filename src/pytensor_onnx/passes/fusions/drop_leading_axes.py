@@ -16,7 +16,7 @@ from pytensor_onnx.graph.inference import is_elementwise
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.sizes import constant_ints
 from pytensor_onnx.graph.traversal import nodes_of_model
-from pytensor_onnx.passes.matching import constant_of, given, is_operator
+from pytensor_onnx.passes.matching import constant_of, is_operator, required
 from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.stored_constants import reshape_constant
 
@@ -41,7 +41,7 @@ def drop_leading_axes(model: ir.Model, scope: ModelScope) -> int:
 
 def _bypass(node: ir.Node, graph: ir.Graph) -> int:
     """Connect the users of an Unsqueeze that adds leading axes to its operand."""
-    (operand, axes), result = map(given, node.inputs), node.outputs[0]
+    (operand, axes), result = map(required, node.inputs), node.outputs[0]
     numbers = constant_ints(axes)
     if numbers is None or result.shape is None:
         return 0

@@ -13,9 +13,9 @@ from pytensor_onnx.graph.fallbacks import Fallback, carry_fallback, fallback_of
 from pytensor_onnx.graph.inference import dtype_of
 from pytensor_onnx.passes.matching import (
     constant_of,
-    given,
     is_operator,
     producer_of,
+    required,
     sole_producer,
 )
 from pytensor_onnx.passes.node_rules import node_rule
@@ -64,7 +64,7 @@ def _arithmetic(node: ir.Node) -> _Affine | None:
     pairs = [node.inputs, node.inputs[::-1]]
     for result, operand in pairs[: 2 if node.op_type in ("Add", "Mul") else 1]:
         conv = _conv_of(result)
-        affine = None if conv is None else _elementwise(node.op_type, conv, given(operand))
+        affine = None if conv is None else _elementwise(node.op_type, conv, required(operand))
         if affine is not None:
             return affine
     return None
@@ -160,7 +160,7 @@ def _constant(value: ir.Value | None) -> np.ndarray | None:
 def _folded(build: NodeBuilder, node: ir.Node, affine: _Affine) -> ir.Value:
     """Emit a convolution in place of a node and the convolution before it."""
     conv = affine.conv
-    images, filters = map(given, conv.inputs[:2])
+    images, filters = map(required, conv.inputs[:2])
     build.credit(node, conv)
     new_filters = filters
     if affine.scale is not None:
@@ -240,7 +240,7 @@ def _vector(builder: Builder, value: ir.Value) -> ir.Value:
     (axis,) = (i for i, dim in enumerate(dims) if dim != 1)
     node = producer_of(value, "Unsqueeze")
     if node is not None and len(dims_of(node.inputs[0]) or ()) == 1:
-        return given(node.inputs[0])
+        return required(node.inputs[0])
     others = [i for i in range(len(dims)) if i != axis]
     return builder.Squeeze(value, builder.ints(others)) if others else value
 

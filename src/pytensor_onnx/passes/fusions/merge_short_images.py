@@ -15,7 +15,7 @@ import onnx_ir as ir
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.passes.fusions.gathered_products import products_of_elements
-from pytensor_onnx.passes.matching import given
+from pytensor_onnx.passes.matching import required
 from pytensor_onnx.passes.node_rules import node_rule
 from pytensor_onnx.passes.node_walk import NodeBuilder
 
@@ -88,7 +88,7 @@ def _known(value: ir.Value | None, start: int = 0) -> list[int]:
 
 def _with_depth(build: Builder, node: ir.Node) -> ir.Value:
     """Emit a convolution of one image, whose depth is the batch."""
-    (images, filters), bias = map(given, node.inputs[:2]), node.inputs[2:]
+    (images, filters), bias = map(required, node.inputs[:2]), node.inputs[2:]
     if not bias and _has_one_tap(node):
         return _by_elements(build, images, filters)
     order = [1, 0, *range(2, len(dims_of(images) or ()))]
@@ -140,7 +140,7 @@ def _deeper(node: ir.Node) -> dict[str, Any]:
 
 def _by_columns(build: Builder, node: ir.Node) -> ir.Value:
     """Emit one product for all elements under all taps, and their sums where windows overlap."""
-    images, filters = map(given, node.inputs)
+    images, filters = map(required, node.inputs)
     outputs, *taps = _known(filters)
     columns, sizes = math.prod(taps), _known(images, 2)
     batch = _batch(images) or -1

@@ -20,10 +20,10 @@ from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.sizes import constant_ints
 from pytensor_onnx.passes.matching import (
     constant_of,
-    given,
     is_constant,
     is_operator,
     producer_of,
+    required,
     sole_producer,
 )
 from pytensor_onnx.passes.node_rules import node_rule
@@ -120,7 +120,7 @@ def _size(matrix: ir.Value, length: int | None) -> int | None:
 
 def _operands(product: ir.Node, squeeze: ir.Node) -> tuple[list[ir.Value], list[ir.Value]] | None:
     """Return the vectors, and the matrix if any, of the product before a Squeeze."""
-    left, right = map(given, product.inputs)
+    left, right = map(required, product.inputs)
     axes = constant_ints(squeeze.inputs[1])
     if axes is None:
         return None

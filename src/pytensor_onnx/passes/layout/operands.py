@@ -10,7 +10,7 @@ from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.fallbacks import carry_fallback, fallback_of
 from pytensor_onnx.graph.sizes import constant_ints
 from pytensor_onnx.passes.layout.moved import Moved, Perm, inverse
-from pytensor_onnx.passes.matching import constant_of, given, producer_of
+from pytensor_onnx.passes.matching import constant_of, producer_of, required
 
 
 def keep_meta(node: ir.Node, new: ir.Node | None, moved: Moved) -> None:
@@ -53,7 +53,7 @@ def with_axes(build: Builder, value: ir.Value, places: list[int], rank: int) -> 
         return value
     node = producer_of(value, "Unsqueeze")
     if node is not None and constant_ints(node.inputs[1]):
-        value = given(node.inputs[0])
+        value = required(node.inputs[0])
     ones = [i for i, d in enumerate(dims_of(value) or ()) if d == 1]
     if ones:
         value = build.Squeeze(value, build.ints(ones))

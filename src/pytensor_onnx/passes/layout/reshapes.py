@@ -15,9 +15,9 @@ from pytensor_onnx.passes.layout.moved import Moved, Perm, inverse
 from pytensor_onnx.passes.matching import (
     attributes_of,
     constant_of,
-    given,
     is_constant,
     is_operator,
+    required,
 )
 
 
@@ -42,7 +42,7 @@ def _flatten(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     def emit(build: Builder, xs: Sequence[ir.Value | None]) -> ir.Value:
         order = [p - 1 for p in inverse(perm)[1:]]
         for user, _ in users:
-            weight = given(user.inputs[1])
+            weight = required(user.inputs[1])
             array = constant_of(weight)
             assert array is not None
             rows = array.reshape(*sizes, -1).transpose(*order, len(sizes)).reshape(array.shape)

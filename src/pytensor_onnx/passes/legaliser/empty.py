@@ -6,7 +6,7 @@ import onnx_ir as ir
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.node_flags import mark_guarded
 from pytensor_onnx.graph.sizes import constant_ints
-from pytensor_onnx.passes.matching import given
+from pytensor_onnx.passes.matching import required
 
 
 def expands_to_nothing(node: ir.Node) -> bool:
@@ -26,7 +26,7 @@ def expand_to_nothing(build: Builder, node: ir.Node) -> ir.Value:
 
 def reduces_added_axes(node: ir.Node) -> bool:
     """Return whether a reduction drops the axes of size one that its operand gets for it."""
-    added = given(node.inputs[0]).producer()
+    added = required(node.inputs[0]).producer()
     if added is None or added.op_type != "Unsqueeze" or node.attributes.get_int("keepdims", 1) != 0:
         return False
     axes = [constant_ints(x) for x in (*node.inputs[1:2], added.inputs[1])]

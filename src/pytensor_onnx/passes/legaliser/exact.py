@@ -13,7 +13,7 @@ from pytensor_onnx.graph.node_flags import is_bare, mark_guarded
 from pytensor_onnx.graph.signatures import signature
 from pytensor_onnx.graph.sizes import constant_ints
 from pytensor_onnx.passes.legaliser.known_numbers import has_one_sign, is_never_nan
-from pytensor_onnx.passes.matching import attributes_of, given, producer_of
+from pytensor_onnx.passes.matching import attributes_of, producer_of, required
 from pytensor_onnx.passes.node_walk import emit_alike
 
 LIFTED = ("ArgMax", "ArgMin", "CumProd", "CumSum", "Hardmax", "LogSoftmax", "Softmax")
@@ -51,7 +51,7 @@ def where_bool(build: Builder, node: ir.Node) -> ir.Value:
 
 def cosine(build: Builder, node: ir.Node) -> ir.Value:
     """Return a cosine with an error of 2e-16, by a sine whose argument is exact."""
-    sine = build.Sin(build.Mul(given(node.inputs[0]), 0.5))
+    sine = build.Sin(build.Mul(required(node.inputs[0]), 0.5))
     return build.Sub(1, build.Mul(2, build.Mul(sine, sine)))
 
 
@@ -67,14 +67,14 @@ def compress(build: Builder, node: ir.Node) -> ir.Value:
 
 def is_infinite(build: Builder, node: ir.Node) -> ir.Value:
     """Compare the absolute value with infinity; no emitted `IsInf` asks for one sign alone."""
-    x = given(node.inputs[0])
+    x = required(node.inputs[0])
     return build.Equal(x if producer_of(x, "Abs") else build.Abs(x), np.inf)
 
 
 def where_unsigned(build: Builder, node: ir.Node) -> ir.Value:
     """Select between integers as ``c * x + (1 - c) * y``, which is exact modulo the range."""
     condition, x, y = node.inputs
-    c = build.cast(given(condition), dtype_of(x))
+    c = build.cast(required(condition), dtype_of(x))
     return build.Add(build.Mul(c, x), build.Mul(build.Sub(1, c), y))
 
 
@@ -100,7 +100,7 @@ def integer_sum(build: Builder, node: ir.Node) -> ir.Value:
 
     Unsigned integers are summed as signed ones, whose sums have the same bits.
     """
-    x = given(node.inputs[0])
+    x = required(node.inputs[0])
     wide = ir.DataType.INT64 if dtype_of(x).itemsize == _INT64_BYTES else ir.DataType.INT32
     merged = _merge_reduced(build, node, build.cast(x, wide))
     dims = build.dims(merged)
@@ -117,7 +117,7 @@ def integer_sum(build: Builder, node: ir.Node) -> ir.Value:
 
 def integer_product(build: Builder, node: ir.Node) -> ir.Value:
     """Multiply elements in pairs, then the products, recursively."""
-    merged = _merge_reduced(build, node, given(node.inputs[0]))
+    merged = _merge_reduced(build, node, required(node.inputs[0]))
     return _restore(build, node, fold_last_axis(build, merged, "Mul", 1))
 
 
@@ -234,7 +234,7 @@ def signed_product(build: Builder, node: ir.Node) -> ir.Value:
     dtype = dtype_of(x)
     signed = _SIGNED[dtype]
     return build.cast(
-        build.MatMul(build.cast(given(x), signed), build.cast(given(y), signed)), dtype
+        build.MatMul(build.cast(required(x), signed), build.cast(required(y), signed)), dtype
     )
 
 
@@ -249,7 +249,7 @@ def batched_product(build: Builder, node: ir.Node) -> ir.Value:
     left, right = dims_of(x), dims_of(y)
     zeros: ir.Value | int = 0
     if left is not None and right is not None and 1 in left[:-2]:
-        batch = build.sizes(given(y), 0, len(right) - 2)
+        batch = build.sizes(required(y), 0, len(right) - 2)
         sizes = build.Concat(batch, build.ints([1, 1]), axis=0) if right[2:] else build.ints([1, 1])
         zeros = build.ConstantOfShape(sizes, value=np.zeros(1, dtype_of(x).numpy()))
     return build.Where(build.Equal(build.Shape(x, start=-1), 0), zeros, product)
@@ -270,7 +270,7 @@ def nan_log_softmax(build: Builder, node: ir.Node) -> ir.Value:
 
     The maximum, which is subtracted first against overflow, may ignore NaN.
     """
-    x = given(node.inputs[0])
+    x = required(node.inputs[0])
     axis = build.ints([node.attributes.get_int("axis", -1)])
     largest = build.ReduceMax(x, axis, keepdims=1)
     mark_guarded(largest)
@@ -289,7 +289,7 @@ NAN_REDUCTIONS = {
 
 def shrink(build: Builder, node: ir.Node) -> ir.Value:
     """Move elements towards zero by ``bias``, and to zero where they are within ``lambd`` of it."""
-    x = given(node.inputs[0])
+    x = required(node.inputs[0])
     bias, lambd = (
         node.attributes.get_float(name, x) for name, x in (("bias", 0.0), ("lambd", 0.5))
     )

@@ -17,7 +17,7 @@ from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.node_flags import is_bare
 from pytensor_onnx.graph.sizes import constant_ints
 from pytensor_onnx.passes.legaliser.exact import between_casts, integer_product, integer_sum
-from pytensor_onnx.passes.matching import attributes_of, given
+from pytensor_onnx.passes.matching import attributes_of, required
 from pytensor_onnx.passes.node_walk import Form, Results, emit_alike
 
 _SMALL_STEP = 2**20
@@ -57,7 +57,7 @@ def clip(build: Builder, node: ir.Node) -> ir.Value:
         x = build.Where(build.Less(x, low), low, x)
     if high is not None:
         x = build.Where(build.Greater(x, high), high, x)
-    return given(x)
+    return required(x)
 
 
 def relu(build: Builder, node: ir.Node) -> ir.Value:
@@ -198,7 +198,7 @@ def first_extremum(build: Builder, node: ir.Node) -> ir.Value:
     if node.attributes.get_int("select_last_index", 0):
         raise build.unsupported(f"{node.op_type} of the last of equal elements")
     largest = int(node.op_type == "ArgMax")
-    x = given(node.inputs[0])
+    x = required(node.inputs[0])
     position = build.TopK(x, build.ints([1]), axis=axis, largest=largest, outputs=2)[1]
     return position if is_kept else build.Squeeze(position, build.ints([axis]))
 

@@ -13,7 +13,7 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.inference import dtype_of
 from pytensor_onnx.graph.node_flags import is_bare, mark_guarded
-from pytensor_onnx.passes.matching import given
+from pytensor_onnx.passes.matching import required
 
 
 def top_k(build: Builder, node: ir.Node) -> list[ir.Value]:
@@ -32,7 +32,7 @@ def top_k(build: Builder, node: ir.Node) -> list[ir.Value]:
 
     x, k = node.inputs
     name = f"TopK{'Largest' if largest else 'Smallest'}Axis{axis}".replace("-", "Minus")
-    return list(build.call(name, body, given(x), given(k), variant=str(dtype_of(x).numpy())))
+    return list(build.call(name, body, required(x), required(k), variant=str(dtype_of(x).numpy())))
 
 
 def _numbers_then_nan(
@@ -74,7 +74,7 @@ def unique(build: Builder, node: ir.Node) -> list[ir.Value]:
             ),
         ]
 
-    return list(build.call("Unique", body, given(node.inputs[0])))[: len(node.outputs)]
+    return list(build.call("Unique", body, required(node.inputs[0])))[: len(node.outputs)]
 
 
 def unique_slices(build: Builder, node: ir.Node) -> list[ir.Value]:
@@ -82,7 +82,7 @@ def unique_slices(build: Builder, node: ir.Node) -> list[ir.Value]:
 
     As in NumPy, slices with NaN are all different, and stay in order.
     """
-    x = given(node.inputs[0])
+    x = required(node.inputs[0])
     dims = dims_of(x)
     if dims is None:
         raise build.unsupported("Unique of slices of a value of unknown rank")

@@ -8,7 +8,7 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.inference import dtype_of
 from pytensor_onnx.graph.node_flags import mark_checked, mark_guarded
-from pytensor_onnx.passes.matching import attributes_of, given
+from pytensor_onnx.passes.matching import attributes_of, required
 from pytensor_onnx.passes.node_walk import emit_alike
 
 Pooling = Callable[[Builder, ir.Value], ir.Value]
@@ -49,7 +49,7 @@ def global_max_pool(build: Builder, node: ir.Node) -> list[ir.Value]:
 
 
 def _guard(build: Builder, node: ir.Node, pool_with_care: Pooling) -> list[ir.Value]:
-    x = given(node.inputs[0])
+    x = required(node.inputs[0])
     pooled, *indices = emit_alike(build, node, [x])
     mark_guarded(pooled)
     mark_checked(pooled)

@@ -13,7 +13,7 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of, is_positive
 from pytensor_onnx.graph.fallbacks import convert_fallback, has_fallback
 from pytensor_onnx.graph.node_flags import is_bare, mark_guarded, mark_rare
-from pytensor_onnx.passes.matching import constant_of, given
+from pytensor_onnx.passes.matching import constant_of, required
 from pytensor_onnx.passes.node_walk import emit_alike
 
 LARGEST = 1e18
@@ -50,7 +50,7 @@ def keep_states(build: Builder, node: ir.Node) -> list[ir.Value]:
     """Return the initial states where there are no steps or no sequences."""
 
     def initial_states(other: Builder) -> list[ir.Value]:
-        x, state = given(node.inputs[0]), _zero_state(other, node)
+        x, state = required(node.inputs[0]), _zero_state(other, node)
         time = other.Shape(x, start=0, end=1)
         shape = other.Concat(time, other.Shape(state), axis=0)
         outputs = other.Expand(other.number_like(x, 0), shape)
@@ -66,7 +66,7 @@ def keep_states(build: Builder, node: ir.Node) -> list[ir.Value]:
 
 def lacks_product_with_state(node: ir.Node) -> bool:
     """Return whether the weights of an initial state of zeros may not be finite."""
-    return not any(node.inputs[5:]) and not _is_small_constant(given(node.inputs[2]))
+    return not any(node.inputs[5:]) and not _is_small_constant(required(node.inputs[2]))
 
 
 def give_state(build: Builder, node: ir.Node) -> list[ir.Value]:
@@ -77,7 +77,7 @@ def give_state(build: Builder, node: ir.Node) -> list[ir.Value]:
 
 
 def _zero_state(build: Builder, node: ir.Node) -> ir.Value:
-    x, r = given(node.inputs[0]), given(node.inputs[2])
+    x, r = required(node.inputs[0]), required(node.inputs[2])
     batch, hidden = build.Shape(x, start=1, end=2), build.Shape(r, start=2)
     return build.Expand(
         build.number_like(x, 0), build.Concat(build.ints([1]), batch, hidden, axis=0)

@@ -16,7 +16,7 @@ from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.traversal import bodies_of
-from pytensor_onnx.passes.matching import attributes_of, constant_of, given, producer_of
+from pytensor_onnx.passes.matching import attributes_of, constant_of, producer_of, required
 from pytensor_onnx.passes.node_walk import remove_unused
 
 Words = list[ir.Value]
@@ -72,7 +72,7 @@ class _Splitter:
         taken, returned = _places(node)
         build = Builder(self.scope)
         for operand, _ in taken:
-            rows = _rows(build, self._of(build, given(node.inputs[operand])))
+            rows = _rows(build, self._of(build, required(node.inputs[operand])))
             node.replace_input_with(operand, rows)
         _insert(build, node)
         known = self.words
@@ -136,7 +136,7 @@ class _Splitter:
         """Return the words of a cast integer; those of 16 bits have one word."""
         if node.op_type != "Cast" or node.outputs[0].dtype != _LARGE:
             return None
-        x = given(node.inputs[0])
+        x = required(node.inputs[0])
         kept = producer_of(x, "BitwiseAnd")
         if x.dtype != _SMALL or kept is None or _known(kept.inputs[1]) != _MASK:
             return _of_integer(build, x) if x.dtype in _SIGNED else None
@@ -289,7 +289,7 @@ def _moved(node: ir.Node) -> tuple[ir.Value, int] | None:
     """Return the operand whose bits a node moves, and by how many places up; None for others."""
     if node.op_type not in ("BitShift", "Div", "Mul"):
         return None
-    x, factor = map(given, node.inputs)
+    x, factor = map(required, node.inputs)
     if node.op_type == "Mul" and _known(factor) is None:
         x, factor = factor, x
     number = _known(factor)

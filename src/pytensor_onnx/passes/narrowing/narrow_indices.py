@@ -22,7 +22,7 @@ from pytensor_onnx.graph.names import Names, name_values, names_in
 from pytensor_onnx.graph.scope import ModelScope, live_nodes
 from pytensor_onnx.graph.traversal import all_nodes
 from pytensor_onnx.passes.legaliser.missing_kernels import main_dtype
-from pytensor_onnx.passes.matching import constant_of, given, is_constant
+from pytensor_onnx.passes.matching import constant_of, is_constant, required
 from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.narrowing.uses import (
     COMPARING,
@@ -82,7 +82,7 @@ def _narrow_in(owner: GraphLike, choice: _Choice, scope: ModelScope, names: Name
         """Replace a remainder of numbers from zero on by a division, a product, a difference."""
         if node not in remainders:
             return None
-        x, divisor = map(given, node.inputs)
+        x, divisor = map(required, node.inputs)
         result: ir.Value = build.Sub(x, build.Mul(build.Div(x, divisor), divisor))
         return result
 
@@ -113,7 +113,7 @@ def _groups(owner: GraphLike, choice: _Choice) -> Iterator[list[ir.Node]]:
 
 
 def _operands(node: ir.Node) -> list[ir.Value]:
-    return [given(node.inputs[i]) for i in positions(node)]
+    return [required(node.inputs[i]) for i in positions(node)]
 
 
 class _Choice:
@@ -191,7 +191,7 @@ class _Writer:
         inside = {node: positions(node) for node in nodes}
         for node, operands in inside.items():
             for i in operands:
-                x = given(node.inputs[i])
+                x = required(node.inputs[i])
                 if x.producer() not in inside:
                     node.replace_input_with(i, self._narrowed(x))
         for node in inside:

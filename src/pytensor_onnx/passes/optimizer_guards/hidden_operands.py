@@ -13,7 +13,7 @@ from functools import partial
 import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.passes.matching import given, producer_of
+from pytensor_onnx.passes.matching import producer_of, required
 from pytensor_onnx.passes.node_walk import Form, emit_alike
 from pytensor_onnx.passes.optimizer_guards.inlined import Inlined
 
@@ -31,13 +31,13 @@ def bounded_relu_form(node: ir.Node, inlined: Inlined) -> Form | None:
 
 def padded_pool_form(node: ir.Node, inlined: Inlined) -> Form | None:
     """Return a guarded form of a MaxPool after a Pad, None for other nodes."""
-    origins = inlined.origins(given(node.inputs[0]))
+    origins = inlined.origins(required(node.inputs[0]))
     return _HIDE_FIRST if any(_is_fused_pad(v, inlined) for v in origins) else None
 
 
 def range_form(node: ir.Node, inlined: Inlined) -> Form | None:
     """Return a guarded form of a Gather by a Range, None for other nodes."""
-    makers = (producer_of(origin, "Range") for origin in inlined.origins(given(node.inputs[1])))
+    makers = (producer_of(origin, "Range") for origin in inlined.origins(required(node.inputs[1])))
     return _HIDE_SECOND if any(makers) else None
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.passes.matching import constant_of, given, is_constant
+from pytensor_onnx.passes.matching import constant_of, is_constant, required
 from pytensor_onnx.passes.node_walk import Form
 from pytensor_onnx.passes.optimizer_guards.inlined import Inlined
 
@@ -31,7 +31,7 @@ def near_identity_form(node: ir.Node, inlined: Inlined) -> Form | None:
     """
     form = _sum if node.op_type in ("Add", "Sub") else _product
     for position in (0, 1) if node.op_type in ("Add", "Mul") else (1,):
-        value, other = given(node.inputs[position]), given(node.inputs[1 - position])
+        value, other = required(node.inputs[position]), required(node.inputs[1 - position])
         if _is_dropped(value, other, NEUTRAL[node.op_type], inlined):
             return partial(form, position=position)
     return None
@@ -59,7 +59,7 @@ def _rounds_to(value: ir.Value, neutral: int) -> bool:
 
 def _sum(build: Builder, node: ir.Node, position: int) -> ir.Value:
     """Add by a Sum; a difference is a sum with the negative constant."""
-    left, right = map(given, node.inputs)
+    left, right = map(required, node.inputs)
     if node.op_type == "Add":
         return build.Sum(left, right)
     return build.Sum(left, _negative(build, right))
@@ -67,7 +67,7 @@ def _sum(build: Builder, node: ir.Node, position: int) -> ir.Value:
 
 def _product(build: Builder, node: ir.Node, position: int) -> ir.Value:
     """Multiply or divide by the negative constant, and negate the result."""
-    operands = list(map(given, node.inputs))
+    operands = list(map(required, node.inputs))
     constant = operands[position]
     if is_constant(constant):
         operands[position] = _negative(build, constant)

@@ -19,7 +19,7 @@ from pytensor_onnx.graph.dims import dims_of, is_positive
 from pytensor_onnx.passes.layout.layout_rules import may_move
 from pytensor_onnx.passes.layout.moved import Perm
 from pytensor_onnx.passes.layout.walk import is_transpose, perm_of
-from pytensor_onnx.passes.matching import constant_of, given, is_operator
+from pytensor_onnx.passes.matching import constant_of, is_operator, required
 from pytensor_onnx.passes.node_walk import Form
 from pytensor_onnx.passes.optimizer_guards.inlined import Inlined
 
@@ -37,7 +37,7 @@ def product_form(node: ir.Node, inlined: Inlined) -> Form | None:
 
 def transposed_product_form(node: ir.Node, inlined: Inlined) -> Form | None:
     """Return a guarded form of a float64 MatMul after a Transpose, None for others."""
-    operands = [given(value) for value in node.inputs]
+    operands = [required(value) for value in node.inputs]
     if _is_of_integers(node) or inlined.dtype(operands[0]) not in (None, ir.DataType.DOUBLE):
         return None
     transposed = [
