@@ -197,7 +197,7 @@ static void find_known(Plan *plan, const Instruction *instruction, Places *place
     for (; i < count; i++) to[i] = *(const T *)(in + offset[i]);                 \
   }
 
-static void take(char *out, const char *in, const int64_t *offset, int64_t count, int64_t bytes) {
+void take(char *out, const char *in, const int64_t *offset, int64_t count, int64_t bytes) {
   if (bytes == 8) TAKE(uint64_t)
   else if (bytes == 4) TAKE(uint32_t)
   else if (bytes == 1) TAKE(uint8_t)

@@ -21,6 +21,9 @@ Planner plan_function;
 const char *name_of_function(const Instruction *instruction);
 Planner plan_if, plan_scan, plan_loop;
 
+/* Copy elements of a number of bytes at offsets. */
+void take(char *out, const char *in, const int64_t *offset, int64_t count, int64_t bytes);
+
 static inline int64_t axis_of(Plan *plan, int64_t axis, int rank) {
   if (axis < 0) axis += rank;
   if (axis < 0 || axis >= rank) refuse(plan, "an axis is out of range");

@@ -374,7 +374,63 @@ static const char *run_pad(Step *step) {
   return NULL;
 }
 
-/* Pad by a number; negative sizes cut. */
+/* Elements that lie at the sums of an offset of each axis. */
+typedef struct {
+  int rank;
+  int64_t shape[MOST_AXES], size, bytes;
+  int64_t *offset[MOST_AXES];
+} Offsets;
+
+static const char *run_offsets(Step *step) {
+  const Offsets *offsets = step->extra;
+  int last = offsets->rank - 1;
+  int64_t at[MOST_AXES] = {0}, row = offsets->shape[last];
+  for (int64_t done = 0; done < offsets->size; done += row) {
+    const char *in = step->in[0];
+    for (int axis = 0; axis < last; axis++) in += offsets->offset[axis][at[axis]];
+    take(step->out + done * offsets->bytes, in, offsets->offset[last], row, offsets->bytes);
+    for (int axis = last - 1; axis >= 0 && ++at[axis] == offsets->shape[axis]; axis--) at[axis] = 0;
+  }
+  return NULL;
+}
+
+enum { BY_NUMBER, BY_EDGE, BY_REFLECTION, BY_PERIOD };
+
+/* Return the index of n whose element stands at an index beyond them. */
+static int64_t index_within(int64_t i, int64_t n, int64_t mode) {
+  if (mode == BY_EDGE) return between(i, 0, n - 1);
+  if (mode == BY_PERIOD) return (i + n) % n;
+  return i < 0 ? -i : i < n ? i : 2 * (n - 1) - i;
+}
+
+static void pads_by_elements(Plan *plan, const Instruction *instruction, const int64_t *before,
+                             const Array *result, int64_t mode) {
+  const Array given = *operand(plan, instruction, 0);
+  int64_t strides[MOST_AXES];
+  Offsets *offsets = memory(plan, sizeof *offsets);
+  offsets->rank = given.rank;
+  offsets->size = result->size;
+  offsets->bytes = bytes_of_one(plan, instruction->in[0]);
+  strides_of(&given, strides);
+  for (int axis = 0; axis < given.rank; axis++) {
+    int64_t n = given.shape[axis], count = result->shape[axis];
+    int64_t most = mode == BY_EDGE ? INT64_MAX : mode == BY_PERIOD ? n : n - 1, after = count - n - before[axis];
+    if (before[axis] < 0 || after < 0 || before[axis] > most || after > most || (!n && count)) {
+      refuse(plan, "a Pad by elements that there are not");
+    }
+    offsets->shape[axis] = count;
+    offsets->offset[axis] = memory(plan, (size_t)count * sizeof **offsets->offset);
+    for (int64_t i = 0; i < count; i++) {
+      offsets->offset[axis][i] = index_within(i - before[axis], n, mode) * strides[axis];
+    }
+  }
+  Step *step = emit(plan, run_offsets);
+  step->extra = offsets;
+  reads(plan, &step->in[0], instruction->in[0], 0);
+  writes(plan, &step->out, instruction->out[0], 0);
+}
+
+/* Pad by a number, where negative sizes cut, or by elements; attributes: the mode. */
 void plan_pad(Plan *plan, const Instruction *instruction) {
   Array given = *operand(plan, instruction, 0), result = given;
   int64_t pads[2 * MOST_AXES], axes[MOST_AXES], before[MOST_AXES] = {0};
@@ -395,6 +451,13 @@ void plan_pad(Plan *plan, const Instruction *instruction) {
     result.shape[axis] += first + last;
     window->shape[axis] += between(first, -most, 0) + between(last, -most, 0);
     if (window->shape[axis] < 0) refuse(plan, "a Pad cuts more than there is");
+  }
+  int64_t mode = instruction->attributes ? instruction->attribute[0] : BY_NUMBER;
+  if (given.rank && mode != BY_NUMBER) {
+    set_shape(plan, instruction->out[0], result.rank, result.shape);
+    result.size = slot(plan, instruction->out[0])->array.size;
+    pads_by_elements(plan, instruction, before, &result, mode);
+    return;
   }
   set_shape(plan, instruction->out[0], result.rank, result.shape);
   count_elements(&result);

@@ -7,6 +7,7 @@ import numpy as np
 import pytensor.tensor as pt
 import pytest
 
+from pytensor_onnx import nn
 from pytensor_onnx.web.tape_file import CORE, MODULE, wasm_module, write_tape
 from tests.web.tapes import assert_as_native, in_node, needs_tapes, saved
 
@@ -99,6 +100,16 @@ def test_sums_of_squares_and_magnitudes_have_the_bits_of_native_ones(tmp_path, a
     path = saved(tmp_path, [x], outputs, precision="float64")
     sizes = [(3, 5), (1, 300), (300, 3), (40, 40), (0, 4) if axis == 0 else (2, 2)]
     calls = [{"x": RNG.normal(size=size)} for size in sizes if 0 not in size]
+    assert_as_native(path, *calls)
+
+
+def test_layers_of_steps_and_pads_by_elements_are_covered(tmp_path):
+    x = pt.tensor3("x", dtype="float32", shape=(None, 7, 5))
+    parts = [RNG.normal(size=size).astype("float32") for size in ((5, 24), (6, 24), (24,), (24,))]
+    y, h, _ = nn.lstm(x, *parts)
+    padded = pt.pad(x, [(2, 1), (0, 3), (1, 2)], mode="reflect")
+    path = saved(tmp_path, [x], {"y": y, "h": h, "padded": padded})
+    calls = [{"x": RNG.normal(size=(n, 7, 5)).astype("float32")} for n in (3, 4)]
     assert_as_native(path, *calls)
 
 

@@ -360,11 +360,11 @@ def _range(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruc
 
 @lowers("Pad")
 def _pad(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
-    _require(attributes.get("mode", b"constant") == b"constant", "Pad by elements")
+    mode = [b"constant", b"edge", b"reflect", b"wrap"].index(attributes.get("mode", b"constant"))
     dtype = onnx.helper.tensor_dtype_to_np_dtype(scope.dtype(node.input[0]))
     number: Operand = _given(node, 2) or np.zeros((), dtype)
     inputs = [node.input[0], node.input[1], number, _given(node, 3)]
-    return [Instruction("Pad", inputs, node.output, sizes=[1, 3])]
+    return [Instruction("Pad", inputs, node.output, [mode], sizes=[1, 3])]
 
 
 @lowers("Trilu")

@@ -15,6 +15,7 @@ from pytensor_onnx.graph.domains import STANDARD_DOMAIN
 from pytensor_onnx.kernels.graph_scope import Scope, bodies, captured
 from pytensor_onnx.kernels.instructions import FUNCTIONS, partial_results
 from pytensor_onnx.kernels.limits import FASTER_OUTSIDE, has_many_axes, is_large, is_slow_in_float32
+from pytensor_onnx.kernels.recurrences import write_recurrences
 from pytensor_onnx.kernels.tape import PARTIAL, Knowledge, Tape
 
 DOMAIN = native.REGION_DOMAIN
@@ -122,6 +123,8 @@ def fuse(source: bytes, *, every_size: bool = False) -> Fusion:
     model = _inlined(model)
     model = onnx.shape_inference.infer_shapes(model)
     if every_size:
+        if write_recurrences(model.graph):
+            model = onnx.shape_inference.infer_shapes(model)
         _name_functions(model.graph, None)
     # Numbers of steps decide the sizes of what loops stack.
     has_loop = not {"Loop", "Scan"}.isdisjoint(_operators(model.graph.node))
