@@ -55,7 +55,7 @@ def test_names_of_defects_are_unique():
 
 def test_defects_are_of_known_targets():
     for target in {target for defect in DEFECTS for target in defect.targets}:
-        assert get_profile(target).name == target
+        assert get_profile(*target.split(" ")).name == target
         assert defects_by_operator(target)
 
 
