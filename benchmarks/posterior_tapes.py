@@ -6,6 +6,7 @@ nutpie, the data of `benchmarks.posteriors`, and ziglang in a clone.
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tempfile
 import time
@@ -90,6 +91,7 @@ def row(name: str) -> list[str]:
 
 def measure(names: list[str] | None = None) -> Table:
     """Sample each model by its tape in Node and natively, and by nutpie."""
+    version = subprocess.check_output(["node", "--version"], text=True).strip().lstrip("v")
     table = Table(
         "Samplers of public models as tapes",
         [
@@ -107,12 +109,12 @@ def measure(names: list[str] | None = None) -> Table:
         ],
         note=f"NUTS with {CHAINS} chains of {WARMUP} warm-up steps and {DRAWS} draws on one core, "
         "in seconds of the processor, without the time of compiling: the tape's chains in "
-        "lockstep, nutpie's one after another. The effective draws are those of the worst "
-        "variable, for the seconds in the column before; the means differ from nutpie's by at "
-        f"most so many standard deviations. † has fewer than {SETTLED} effective draws by the tape "
-        "or by nutpie, too few to compare. pymcwasm states its numbers for another machine: an "
-        "Apple M3, Chromium 153, one run each (github.com/habakan/pymcwasm, bench/RESULTS.md, "
-        "commit 0f1ef91, without a date).",
+        f"lockstep in Node {version}, nutpie's one after another. The effective draws are those of "
+        "the worst variable, for the seconds in the column before; the means differ from nutpie's "
+        f"by at most so many standard deviations. † has fewer than {SETTLED} effective draws by "
+        "the tape or by nutpie, too few to compare. pymcwasm states its numbers for another "
+        "machine: an Apple M3, Chromium 153, one run each (github.com/habakan/pymcwasm, "
+        "bench/RESULTS.md, commit 0f1ef91, without a date).",
     )
     table.rows = [row(name) for name in names or POSTERIORS]
     return table
