@@ -97,6 +97,8 @@ def prepare(
     if profile.accelerator is not None:
         changes += describe_placement(model, profile)
     is_older = opset_version is not None and opset_version < scope.opset_version
+    is_narrow = profile.is_portable and not scope.widens
+    wide_functions = _functions_in_float64(model) if is_narrow else []
     nodes = sum(1 for _ in nodes_of_model(model))
     # Axes that are operands of a function become attributes.
     if (inline or profile.is_portable or is_older) and passes.run(inline_functions) and is_older:
@@ -106,6 +108,9 @@ def prepare(
         _compute_constants(passes)
         # Short loops are written out by now.
         check_loops(model, profile)
+    if is_narrow and (count := sum(map(_is_wide, nodes_of_model(model)))):
+        names = ", ".join(wide_functions) or "operators"
+        changes.append(Change(f"float64 kept within {names}", count))
     if is_older:
         passes.run(lower_opset.given(version=opset_version))
     passes.run(spell_sizes)
@@ -115,6 +120,17 @@ def prepare(
         _forget_types(function)
         _drop_unused_domains(function)
     return changes
+
+
+def _functions_in_float64(model: ir.Model) -> list[str]:
+    """Return the names of the functions that compute in float64, without the dtypes."""
+    functions = (f for f in model.functions.values() if any(map(_is_wide, all_nodes(f))))
+    return sorted({f.name.partition("_float")[0] for f in functions})
+
+
+def _is_wide(node: ir.Node) -> bool:
+    """Return whether a node computes in float64."""
+    return node.op_type != "Cast" and any(v.dtype == ir.DataType.DOUBLE for v in node.outputs)
 
 
 def _compute_constants(passes: Passes) -> None:

@@ -12,6 +12,7 @@ import pytensor.tensor as pt
 import pytest
 import scipy.special
 from pytensor.graph.fg import FunctionGraph
+from pytensor.tensor.linalg import lstsq
 
 from pytensor_onnx import export_onnx, load, nn
 from pytensor_onnx.conversion import ConversionOptions, convert
@@ -344,3 +345,38 @@ def test_words_are_moved_by_constants_of_other_shapes(size, shape):
     results = portable([x], [y.astype("int64") for y in words], verify=False)(values)
     for found, wanted in zip(results, expected, strict=True):
         np.testing.assert_array_equal(found, wanted.astype("int64"))
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (8, 3), (3, 8)], ids=str)
+def test_least_squares_have_no_float64(shape):
+    rng = np.random.default_rng(5)
+    x, y = pt.tensor("x", shape=shape, dtype="float32"), pt.tensor("y", shape=(shape[0], 2))
+    results = [pt.linalg.pinv(x), *lstsq(x, y, -1.0)]
+    program = portable([x, y], results, precision="float32", verify=False)
+    assert ir.DataType.DOUBLE not in {
+        v.dtype for node in all_nodes(program.model.graph) for v in node.outputs
+    }
+    a, b = (rng.normal(size=n).astype("float32") for n in (shape, (shape[0], 2)))
+    inverse, solution, residuals, rank, singular = program(a, b)
+    wanted = np.linalg.lstsq(a.astype("float64"), b.astype("float64"), rcond=-1)
+    exact, condition = np.linalg.pinv(a.astype("float64")), np.linalg.cond(a)
+    size = np.linalg.norm(exact, 2)
+    assert np.linalg.norm(inverse - exact, 2) < 5e-7 * condition * size
+    error = np.linalg.norm(solution - wanted[0], 2)
+    assert error < 5e-7 * condition * size * np.linalg.norm(b, 2)
+    np.testing.assert_allclose(residuals, wanted[1], rtol=1e-5)
+    np.testing.assert_allclose(singular, wanted[3], rtol=0, atol=5e-7 * singular[0])
+    assert rank == wanted[2]
+    # Rows that are multiples of one leave one singular value.
+    multiples = np.outer(np.arange(1, 1 + shape[0]), a[0]).astype("float32")
+    assert program(multiples, b)[3] == 1
+
+
+def test_operations_that_keep_float64_are_listed():
+    x = pt.tensor("x", shape=(3,), dtype="float32")
+    kept, none = (
+        [str(c) for c in portable([x], f(x), precision="float32", verify=False).changes]
+        for f in (pt.gamma, pt.gammaln)
+    )
+    assert any(text.startswith("float64 kept within Gamma") for text in kept)
+    assert not any("float64" in text for text in none)

@@ -78,7 +78,7 @@ def _known_results(build: Builder, node: ir.Node) -> Results | None:
         return choice
     if node.op_type == "Identity" and is_constant(node.inputs[0]):
         return None if node.outputs[0].is_graph_output() else node.inputs[0]
-    for rule in (_without_empty_parts, _known_logic):
+    for rule in (_without_empty_parts, _known_logic, _cast_back):
         if (result := rule(build, node)) is not None:
             return result
     arrays = [constant_of(value) for value in node.inputs]
@@ -157,6 +157,15 @@ def _known_logic(build: Builder, node: ir.Node) -> ir.Value | None:
         if sizes is not None and all(isinstance(n, int) for n in sizes):
             return build.constant(np.full(sizes, decides))
     return None
+
+
+def _cast_back(build: Builder, node: ir.Node) -> ir.Value | None:
+    """Return the float32 that a Cast to float64 and another back leave as it is."""
+    wider = producer_of(node.inputs[0], "Cast") if node.op_type == "Cast" else None
+    if wider is None or wider.outputs[0].dtype != ir.DataType.DOUBLE:
+        return None
+    source = required(wider.inputs[0])
+    return source if source.dtype == node.outputs[0].dtype == ir.DataType.FLOAT else None
 
 
 def _evaluated(

@@ -8,11 +8,14 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.linalg.matrix_blocks import as_float
 from pytensor_onnx.functions.registry import define
+from pytensor_onnx.functions.special.wide_evaluation import is_narrow
 
 # NumPy's, in float32 too.
 _CUTOFF = 1e-15
 # LAPACK's, half of NumPy's.
 _ROUNDING = float(np.finfo("float64").eps) / 2
+# The error of singular values by rotations, beside the largest.
+_NARROW_CUTOFF = 2.0**-21
 
 
 @define(MatrixPinv, "(m,n)->(n,m)")
@@ -20,7 +23,8 @@ def pinv(x: TensorVariable, *, hermitian: bool) -> TensorVariable:
     """Moore-Penrose inverse, without the singular values below 1e-15 times the largest.
 
     float32 is computed in float64, so that singular values that are rounding errors of float32
-    count, as they do not in NumPy.
+    count, as they do not in NumPy. In files without float64 they do not count either: below 5e-7
+    times the largest.
 
     Examples
     --------
@@ -31,13 +35,13 @@ def pinv(x: TensorVariable, *, hermitian: bool) -> TensorVariable:
            [0. , 0. ]])
     """
     (x,) = as_float(x)
-    wide = x.astype("float64")
+    wide, cutoff = (x, _NARROW_CUTOFF) if is_narrow() else (x.astype("float64"), _CUTOFF)
     if hermitian:
         w, v = pt.linalg.eigh(wide)
-        left, right = v, v * reciprocals(w, _CUTOFF)[..., None, :]
+        left, right = v, v * reciprocals(w, cutoff)[..., None, :]
     else:
         u, s, vt = pt.linalg.svd(wide, full_matrices=False)
-        left, right = vt.mT, u * reciprocals(s, _CUTOFF)[..., None, :]
+        left, right = vt.mT, u * reciprocals(s, cutoff)[..., None, :]
     return pt.matmul(left, right.mT).astype(x.type.dtype)
 
 
@@ -46,8 +50,8 @@ def lstsq(x: TensorVariable, y: TensorVariable, rcond: TensorVariable) -> list[T
     """Solution of least norm, sums of squared residuals, rank and singular values.
 
     As in NumPy, the residuals are an empty array unless there are more equations than unknowns and
-    the columns are independent, and float32 is computed in float64. As in LAPACK's ``gelsd``, an
-    ``rcond`` that is not between zero and one stands for the rounding error.
+    the columns are independent, and float32 is computed in float64, but in files without it. As in
+    LAPACK's ``gelsd``, an ``rcond`` that is not between zero and one stands for the rounding error.
 
     Examples
     --------
@@ -57,18 +61,22 @@ def lstsq(x: TensorVariable, y: TensorVariable, rcond: TensorVariable) -> list[T
     >>> compile_onnx([x, y], lstsq(x, y, -1.0)[0])([[1.0], [2.0]], [2.0, 4.0]).round(6)
     array([2.])
     """
-    x, y, rcond = (z.astype("float64") for z in (x, y, rcond))
+    dtype = "float32" if is_narrow() else "float64"
+    x, y, rcond = (z.astype(dtype) for z in (x, y, rcond))
     u, s, vt = pt.linalg.svd(x, full_matrices=False)
     relative = lapack_cutoff(rcond)
     solution = pt.matmul(vt.T, reciprocals(s, relative)[:, None] * pt.matmul(u.T, y))
     residuals = ((y - pt.matmul(x, solution)) ** 2).sum(axis=0)
     rank = rank_of(s, relative)
-    return [solution, given_residuals(residuals, rank, x), rank.astype("int32"), s]
+    residuals = given_residuals(residuals, rank, x)
+    solution, residuals, s = (z.astype("float64") for z in (solution, residuals, s))
+    return [solution, residuals, rank.astype("int32"), s]
 
 
 def lapack_cutoff(rcond: TensorVariable) -> TensorVariable:
     """Return the relative size of singular values that count as zero, as LAPACK reads it."""
-    return pt.switch(pt.le(rcond, 0.0) | pt.ge(rcond, 1.0), _ROUNDING, rcond)
+    relative = pt.switch(pt.le(rcond, 0.0) | pt.ge(rcond, 1.0), _ROUNDING, rcond)
+    return pt.maximum(relative, _NARROW_CUTOFF) if is_narrow() else relative
 
 
 def rank_of(s: TensorVariable, relative: TensorVariable) -> TensorVariable:
@@ -92,5 +100,5 @@ def reciprocals(values: TensorVariable, relative: TensorVariable | float) -> Ten
 
 def _largest(values: TensorVariable) -> TensorVariable:
     """Return the largest absolute value along the last axis, zero if there are none."""
-    zero = pt.zeros((*values.shape[:-1], 1))
+    zero = pt.zeros((*values.shape[:-1], 1), dtype=values.type.dtype)
     return pt.concatenate([pt.abs(values), zero], axis=-1).max(axis=-1, keepdims=True)
