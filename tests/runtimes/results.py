@@ -86,6 +86,8 @@ def run_files(runtime: str, models: Sequence[str], folder: Path) -> tuple[str, d
             call, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         ) as worker:
             version, *lines = list(_lines(worker)) or [version]
+        if not version:
+            raise RuntimeError(f"{runtime} does not start: {' '.join(call[: -len(left)])}")
         answers.update(zip(left, map(json.loads, lines), strict=False))
         if len(lines) < len(left):
             ended = worker.returncode
