@@ -113,6 +113,16 @@ def test_layers_of_steps_and_pads_by_elements_are_covered(tmp_path):
     assert_as_native(path, *calls)
 
 
+def test_a_convolutional_network_has_the_core(tmp_path):
+    x = pt.tensor4("x", dtype="float32", shape=(None, 1, 8, 8))
+    filters, weights = (RNG.normal(size=n).astype("float32") for n in ((4, 1, 3, 3), (5, 16)))
+    h = nn.avg_pool(nn.max_pool(nn.relu(nn.conv2d(x, filters, padding=1)), 2), 2)
+    path = saved(tmp_path, [x], {"y": nn.linear(h.reshape((-1, 16)), weights)})
+    calls = [{"x": RNG.normal(size=(n, 1, 8, 8)).astype("float32")} for n in (1, 3)]
+    assert_as_native(path, *calls)
+    assert module_of(tmp_path) == CORE
+
+
 def test_a_model_has_the_smallest_module_with_its_kernels(tmp_path):
     x, m = pt.vector("x"), pt.matrix("m")
     common = pt.linalg.cholesky(m)[0] + pt.exp(x).sum() + pt.sort(x)[0]

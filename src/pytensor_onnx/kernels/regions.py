@@ -15,8 +15,8 @@ from pytensor_onnx.graph.domains import STANDARD_DOMAIN
 from pytensor_onnx.kernels.graph_scope import Scope, bodies, captured
 from pytensor_onnx.kernels.instructions import FUNCTIONS, partial_results
 from pytensor_onnx.kernels.limits import FASTER_OUTSIDE, has_many_axes, is_large, is_slow_in_float32
-from pytensor_onnx.kernels.recurrences import write_recurrences
 from pytensor_onnx.kernels.tape import PARTIAL, Knowledge, Tape
+from pytensor_onnx.kernels.written_layers import write_layers
 
 DOMAIN = native.REGION_DOMAIN
 AS_FUNCTIONS = ("Erf", "Sigmoid", "Softplus")
@@ -123,7 +123,7 @@ def fuse(source: bytes, *, every_size: bool = False) -> Fusion:
     model = _inlined(model)
     model = onnx.shape_inference.infer_shapes(model)
     if every_size:
-        if write_recurrences(model.graph):
+        if write_layers(model.graph):
             model = onnx.shape_inference.infer_shapes(model)
         _name_functions(model.graph, None)
     # Numbers of steps decide the sizes of what loops stack.

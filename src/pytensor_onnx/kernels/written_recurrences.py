@@ -9,7 +9,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from pytensor_onnx.kernels.graph_scope import Scope, bodies
+from pytensor_onnx.kernels.graph_scope import Scope
+from pytensor_onnx.kernels.written_nodes import WrittenNodes, attributes_of
 
 FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
 _GATES = {"LSTM": 4, "GRU": 3}
@@ -25,60 +26,31 @@ _PLAIN: dict[str, Any] = {
 """Attributes that a layer has by default."""
 
 
-def write_recurrences(graph: onnx.GraphProto, outer: Scope | None = None) -> bool:
-    """Replace the plain layers of a graph and of its bodies; return whether there were any.
+def write_recurrence(node: onnx.NodeProto, scope: Scope) -> list[onnx.NodeProto] | None:
+    """Return the nodes of a plain layer, None for others.
 
     Layers with sequence lengths, peepholes, several directions or other activations stay.
     """
-    scope, made, found = Scope(graph, outer), list[onnx.NodeProto](), False
-    for node in graph.node:
-        for body in bodies(node):
-            found |= write_recurrences(body, scope)
-        is_written = node.op_type in _GATES and node.domain in ("", "ai.onnx")
-        if is_written and _is_plain(node, scope):
-            made += _Layer(node, scope.dtype(node.input[0])).nodes()
-            found = True
-        else:
-            made.append(node)
-    if found:
-        kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in made]
-        del graph.node[:]
-        graph.node.extend(kept)
-    return found
+    is_plain = _is_plain(node, scope)
+    return _Layer(node, scope.dtype(node.input[0])).nodes() if is_plain else None
 
 
 def _is_plain(node: onnx.NodeProto, scope: Scope) -> bool:
-    attributes = {x.name: helper.get_attribute_value(x) for x in node.attribute}
+    attributes = attributes_of(node)
     others = [i for i in (4, 7) if i < len(node.input) and node.input[i]]
     is_default = all(attributes.get(name, value) == value for name, value in _PLAIN.items())
     return is_default and not others and scope.dtype(node.input[0]) in FLOATS
 
 
-class _Layer:
-    """The nodes of a layer in the making."""
+class _Layer(WrittenNodes):
+    """The nodes of a layer."""
 
     def __init__(self, node: onnx.NodeProto, dtype: int) -> None:
-        self.node, self.dtype = node, dtype
-        attributes = {x.name: helper.get_attribute_value(x) for x in node.attribute}
+        super().__init__(node)
+        attributes = attributes_of(node)
+        self.dtype = dtype
         self.size = int(attributes["hidden_size"])
         self.resets_after = bool(attributes.get("linear_before_reset", 0))
-        self.prefix = next(x for x in node.output if x)
-        self.made: list[onnx.NodeProto] = []
-        self.count = 0
-
-    def given(self, i: int) -> str:
-        return self.node.input[i] if i < len(self.node.input) else ""
-
-    def emit(self, op: str, *inputs: str, count: int = 1, **attributes: Any) -> Any:
-        """Add a node, and return the name of its result, or the names of several."""
-        names = [f"{self.prefix}/{op}{self.count}_{k}" for k in range(count)]
-        self.count += 1
-        self.made.append(helper.make_node(op, list(inputs), names, **attributes))
-        return names[0] if count == 1 else names
-
-    def constant(self, value: Any, dtype: str = "int64") -> str:
-        array = np.asarray(value, dtype)
-        return self.emit("Constant", value=numpy_helper.from_array(array))
 
     def first(self, value: str) -> str:
         """Return an array of the only direction."""
@@ -115,10 +87,9 @@ class _Layer:
         body = self.body(self.lstm if is_lstm else self.gru, recurrent, shift, len(states))
         results = self.emit("Scan", *states, x, count=len(states) + 1, body=body, num_scan_inputs=1)
         ends = [(results[-1], 1), *((last, 0) for last in results[:-1])]
-        for name, (value, axis) in zip(self.node.output, ends, strict=False):
-            if name:
-                at = self.constant([axis])
-                self.made.append(helper.make_node("Unsqueeze", [value, at], [name]))
+        for i, (value, axis) in enumerate(ends[: len(self.node.output)]):
+            if self.node.output[i]:
+                self.returns("Unsqueeze", value, self.constant([axis]), output=i)
         return self.made
 
     def body(self, step: Any, recurrent: str, shift: str, states: int) -> onnx.GraphProto:
