@@ -137,7 +137,7 @@ def test_chains_in_lockstep_draw_what_they_draw_in_turn(path, in_turn):
     expected = run(in_turn, seed=[5, 6, 7, 8], warmup=0, draws=25, y=Y)
     found = run(path, seed=[5, 6, 7, 8], warmup=0, draws=25, y=Y)
     alone = run(path, seed=[6], warmup=0, draws=25, y=Y)
-    assert len(np.unique(expected["n_steps"])) > 3
+    assert np.ptp(expected["n_steps"], axis=0).any(), "chains take different numbers of steps"
     for name, values in expected.items():
         np.testing.assert_allclose(found[name], values, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(alone[name][0], values[1], rtol=1e-9, atol=1e-12)

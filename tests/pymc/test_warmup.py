@@ -53,6 +53,12 @@ def test_the_windows_are_those_of_stan():
         assert np.flatnonzero(settled).tolist() == ([n - 1] if n else [])
 
 
+def test_the_first_scale_is_narrow_where_the_density_is_steep_and_at_most_one():
+    gradient = pt.constant(np.array([-1e4, 4.0, 0.5, 0.0, np.nan]))
+    found = first_scale(gradient).scale.eval(mode="FAST_COMPILE")
+    np.testing.assert_allclose(found, [0.01, 0.5, 1.0, 1.0, 1.0], rtol=1e-15)
+
+
 def test_the_scale_of_a_window_is_the_shrunk_standard_deviation():
     draws = np.random.default_rng(1).normal(3.0, [0.1, 2.0], size=(6, 2))
     state = first_scale(pt.zeros(2))

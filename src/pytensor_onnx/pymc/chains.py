@@ -239,7 +239,7 @@ def _sample(
 
     _, _, _, *traces = iterate(
         step,
-        [first, first_step_size(log_step + zeros), first_scale(first.x)],
+        [first, first_step_size(log_step + zeros), first_scale(first.gradient)],
         data,
         n_steps=plan.is_warmup.shape[0],
         sequences=[numbers.normals, numbers.uniforms, plan],

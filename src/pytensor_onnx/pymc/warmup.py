@@ -87,9 +87,16 @@ def first_step_size(log_step: TensorVariable) -> StepSize:
     return StepSize(log_step, zeros, log_step + np.log(10.0), zeros, count)
 
 
-def first_scale(x: TensorVariable) -> Scale:
-    """Return scales of one, for as many coordinates as a vector has."""
-    return Scale(pt.ones_like(x), pt.zeros_like(x), pt.zeros_like(x), pt.constant(np.float64(0.0)))
+def first_scale(gradient: TensorVariable) -> Scale:
+    """Return the scales from the gradient at the start of a chain.
+
+    A density that is steep in a coordinate is narrow there: at the distance of one standard
+    deviation from its mode, a normal density has the gradient 1/sd, and at a random start on the
+    scale of one about 1/sd**2. Scales are at most one, so that a start near a mode is no wide one.
+    """
+    slope, zeros = pt.abs(gradient), pt.zeros_like(gradient)
+    scale = pt.switch(slope > 1.0, 1.0 / pt.sqrt(slope), 1.0)
+    return Scale(scale, zeros, zeros, pt.constant(np.float64(0.0)))
 
 
 def schedule(n_warmup: TensorVariable, n_steps: TensorVariable) -> Schedule:
