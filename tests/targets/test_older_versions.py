@@ -45,8 +45,11 @@ def test_later_versions_are_served_by_the_default(version):
         ({"runtime_version": "new"}, "a text such as '1.20', not 'new'"),
         ({"runtime_version": 1.2}, "a text such as '1.20', not 1.2"),
         ({"runtime_version": "1.18", "target": "web"}, "is for target='onnxruntime', not 'web'"),
-        ({"runtime_version": "1.18", "opset_version": 23}, "1.18' knows opsets up to 21"),
-        ({"target": "tract", "opset_version": 26}, "'tract' knows opsets up to 24"),
+        (
+            {"runtime_version": "1.18", "opset_version": 23},
+            "from 13 to 21 for the target 'onnxruntime 1.18'",
+        ),
+        ({"target": "tract", "opset_version": 26}, "from 13 to 24 for the target 'tract'"),
     ],
 )
 def test_versions_that_do_not_fit_are_refused(options, message):

@@ -12,6 +12,7 @@ import numpy as np
 from pytensor.compile.executor import Function
 from pytensor.graph.basic import Constant, Variable
 
+from pytensor_onnx.conversion import MIN_OPSET
 from pytensor_onnx.dynamic_axes import DynamicAxes
 from pytensor_onnx.errors import ArgumentError, InputError, did_you_mean
 from pytensor_onnx.exporting.requests.output_names import FORM, read_names
@@ -125,10 +126,10 @@ def read_opset(version: int | str, profile: Profile) -> int:
         return profile.latest_opset
     if isinstance(version, str):
         raise ArgumentError(f"opset_version is a number or 'latest', not {version!r}")
-    if version > profile.max_opset:
+    if not MIN_OPSET <= version <= profile.max_opset:
         raise ArgumentError(
-            f"opset_version={version} is not supported: the target {profile.name!r} "
-            f"knows opsets up to {profile.max_opset}"
+            f"opset_version={version} is not supported: choose one from {MIN_OPSET} to "
+            f"{profile.max_opset} for the target {profile.name!r}"
         )
     return version
 
