@@ -33,7 +33,6 @@ BINARY = (
     "eq",
     "pow",
 )
-BINARY_OF_INTEGERS = ("add", "sub", "mul", "maximum", "minimum", "lt", "le", "gt", "ge", "eq")
 BITS = ("bitwise_and", "bitwise_or", "bitwise_xor", "int_div", "mod")
 EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 1e-30, 700.0, -700.0, np.inf, -np.inf, np.nan]
 
@@ -64,7 +63,7 @@ def test_elementwise_kernels_have_the_results_of_native_ones(tmp_path, dtype):
     number, condition = pt.scalar("number", dtype=dtype), pt.vector("condition", dtype="bool")
     is_float, is_signed = dtype in FLOATS, dtype.startswith("int")
     unary = UNARY if is_float else OF_INTEGERS if is_signed else ()
-    binary = (*BINARY, *(("true_div", "pow") if is_float else BITS))
+    binary = BINARY if is_float else (*BINARY, *BITS)
     outputs = {name: getattr(pt, name)(x) for name in unary}
     for name in binary:
         op = getattr(pt, name)
@@ -98,8 +97,8 @@ def test_sums_of_squares_and_magnitudes_have_the_bits_of_native_ones(tmp_path, a
         "smallest": x.argmin(axis),
     }
     path = saved(tmp_path, [x], outputs, precision="float64")
-    sizes = [(3, 5), (1, 300), (300, 3), (40, 40), (0, 4) if axis == 0 else (2, 2)]
-    calls = [{"x": RNG.normal(size=size)} for size in sizes if 0 not in size]
+    sizes = [(3, 5), (1, 300), (300, 3), (40, 40), (2, 2)]
+    calls = [{"x": RNG.normal(size=size)} for size in sizes]
     assert_as_native(path, *calls)
 
 

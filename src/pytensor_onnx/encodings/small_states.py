@@ -43,7 +43,7 @@ def in_small_words(
 def in_dtype(array: np.ndarray, dtype: str) -> np.ndarray:
     """Return a part of an encoded value in the dtype of a program.
 
-    That of a generator may be numbers of 16 bits, and that of complex numbers a narrower float.
+    The state of a generator may be numbers of 16 bits, and the parts of complex numbers narrower.
 
     Examples
     --------

@@ -38,6 +38,16 @@ def test_slices_that_may_be_clipped_stay(count, mask, size):
     assert "Slice" in folded(from_low_bits(count, mask), x, np.int64(7), shapes=[[size]])
 
 
+def test_starts_that_a_narrow_dtype_makes_negative_stay():
+    def emit(build, x, k):
+        narrow = build.cast(build.BitwiseAnd(k, np.int64(255)), np.dtype("int8"))
+        start = build.cast(narrow, np.dtype("int64"))
+        bounds = [build.Unsqueeze(b, [0]) for b in (start, build.Add(start, np.int64(3)))]
+        return build.Slice(x, *bounds, build.ints([0]), build.ints([1]))
+
+    assert "Slice" in folded(emit, np.arange(400.0), np.int64(255), shapes=[[400]])
+
+
 def test_sizes_are_cast_before_their_axis_is_dropped():
     def halves(build, x):
         size = build.cast(build.Squeeze(build.Shape(x), [0]), np.dtype("float64"))

@@ -10,6 +10,8 @@ from pytensor_onnx.passes.matching import constant_of, producer_of
 
 _MOST_POSITIONS = 4096
 """Elements of a Slice from a computed start above which their positions are not stored."""
+_HELD = (ir.DataType.INT32, ir.DataType.INT64)
+"""Dtypes in which positions within an array stay what they are."""
 
 
 def has_known_strides(node: ir.Node) -> bool:
@@ -59,6 +61,8 @@ def _largest(start: ir.Value | None) -> int | None:
     """Return the largest value of a bound that is the low bits of a number, and not negative."""
     node = producer_of(start, "Unsqueeze")
     while node is not None and node.op_type != "BitwiseAnd":
+        if node.outputs[0].dtype not in _HELD:
+            return None
         node = producer_of(node.inputs[0], "Unsqueeze", "Cast", "BitwiseAnd")
     mask = None if node is None else constant_of(node.inputs[1])
     return None if mask is None or mask.size != 1 or mask.item() < 0 else int(mask.item())
