@@ -59,6 +59,16 @@ def test_results_of_the_model_merge_into_other_outputs():
     assert merged(sorted_and_positions) == ["TopK"]
 
 
+def test_nodes_that_leave_out_different_outputs_are_kept():
+    def pooled(build, x):
+        image = build.Unsqueeze(x, build.ints([0]))
+        first, second = (build.MaxPool(image, kernel_shape=[2], outputs=2) for _ in range(2))
+        first[1].name = ""
+        return [build.Neg(first[0]), build.Abs(second[1])]
+
+    assert merged(pooled) == ["Abs", "MaxPool", "MaxPool", "Neg", "Unsqueeze"]
+
+
 def test_subgraph_reads_the_node_that_stays():
     def captured(build, x):
         first, second = build.Neg(x), build.Neg(x)

@@ -86,7 +86,9 @@ def _key(node: ir.Node, *, by_sizes: bool) -> Hashable | None:
     if sizes is not None and None not in sizes:
         return "Shape", sizes
     operands = tuple(None if value is None else id(value) for value in node.inputs)
-    return node.domain, node.op_type, node.overload, operands, attributes, len(node.outputs)
+    # A name without letters is an output that is left out.
+    given = tuple(value.name != "" for value in node.outputs)
+    return node.domain, node.op_type, node.overload, operands, attributes, given
 
 
 def _attributes(attributes: Mapping[str, ir.Attr]) -> Hashable | None:
