@@ -160,7 +160,7 @@ DISTRIBUTIONS = {"cv2": "opencv-python-headless", "iree": "iree-base-compiler", 
 
 def main(runtime: str, folder: str, *stems: str) -> None:
     """Run files of a folder in a runtime, and print the version, then a failure or nothing each."""
-    # What a runtime prints itself, from C as well, is no answer.
+    # Text that the runtime prints itself, from C as well, is no answer.
     answers, sys.stdout = os.fdopen(os.dup(1), "w"), sys.stderr
     os.dup2(2, 1)
     print(version(DISTRIBUTIONS.get(runtime, runtime)), file=answers, flush=True)

@@ -59,7 +59,7 @@ def needs_tapes():
 
 @contextmanager
 def _turn():
-    """Wait for other processes of tests, of which the first builds the modules."""
+    """Hold the lock of the modules, which the first process of the tests builds."""
     with open(Path(tempfile.gettempdir()) / "pytensor_onnx_modules.lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -69,7 +69,7 @@ class Builder(SubgraphBuilder):
             Dimensions of the operands that the definition may rely on; without them it must serve
             every rank.
         described
-            Its documentation, names of its parameters, and what is known of it.
+            Documentation of the function, names of its parameters, dtypes of its results.
 
         Returns
         -------

@@ -64,7 +64,7 @@ def define(
     shapes
         Dimensions of the operands that the body may rely on.
     described
-        Names of the parameters, documentation, and what is known of the function.
+        Documentation of the function, names of its parameters, dtypes of its results.
     """
     names, source = Names(), described.source or body
     parameters = described.parameters or parameter_names(source, len(operands))

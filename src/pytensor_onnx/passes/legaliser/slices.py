@@ -11,7 +11,7 @@ from pytensor_onnx.passes.matching import constant_of, producer_of
 _MOST_POSITIONS = 4096
 """Elements of a Slice from a computed start above which their positions are not stored."""
 _HELD = (ir.DataType.INT32, ir.DataType.INT64)
-"""Dtypes in which positions within an array stay what they are."""
+"""Dtypes that can hold every position within an array."""
 
 
 def has_known_strides(node: ir.Node) -> bool:
