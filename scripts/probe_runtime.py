@@ -13,7 +13,6 @@ results.
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -27,7 +26,10 @@ from onnx.reference import ReferenceEvaluator
 from probe_kernels import TABLES, Table, _without_equal_variants
 from probe_models import DTYPES, Trial, trials
 
-ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.runtimes.results import run_files
+
 OPSETS = range(18, 25)
 WIDE = [d for d in DTYPES if d.bitwidth >= 32 or d.name == "BOOL"]
 """Dtypes that runtimes of other makers are probed with."""
@@ -71,9 +73,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         known = [n for n, t in enumerate(chosen) if _write(t, Path(folder), n, dtypes)]
         for name in names:
-            version, found = run(name, known, folder)
+            version, found = run_files(name, list(map(str, known)), Path(folder))
             versions.append(version)
-            answers = {n: answers.get(n) or found[n] for n in known}
+            answers = {n: answers.get(n) or found[str(n)] for n in known}
     results = [(chosen[n], answers[n]) for n in known]
     if arguments.only:
         for trial, answer in results:
@@ -188,43 +190,6 @@ def _expected(model: bytes, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarr
     if not all(isinstance(value, np.ndarray | np.generic) for value in values):
         return None
     return dict(zip(names, map(np.asarray, values), strict=True))
-
-
-def run(name: str, numbers: list[int], folder: str) -> tuple[str, dict[int, str]]:
-    """Run trials in worker processes; a worker that dies or hangs fails the trial it was at."""
-    runtime, _, older = name.partition("==")
-    python = _python_with(runtime, older) if older else [sys.executable]
-    version = ""
-    answers: dict[int, str] = {}
-    while len(answers) < len(numbers):
-        left = [n for n in numbers if n not in answers]
-        module = ["-m", "tests.runtimes.runtime_calls", runtime, folder, *map(str, left)]
-        worker = subprocess.Popen(
-            [*python, *module],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            cwd=ROOT,
-        )
-        try:
-            text, _ = worker.communicate(timeout=600)
-        except subprocess.TimeoutExpired:
-            worker.kill()
-            text, _ = worker.communicate()
-        if not text:
-            raise RuntimeError(f"{name} does not start")
-        version, *lines = text.splitlines()
-        answers.update(zip(left, map(json.loads, lines), strict=False))
-        if len(lines) < len(left):
-            answers[left[len(lines)]] = "refused: the process ended"
-    return version, answers
-
-
-def _python_with(runtime: str, version: str) -> list[str]:
-    """Return the command of a Python that has a version of a runtime."""
-    numpy = "numpy<2" if version.startswith("1.18.") else "numpy<2.3"
-    options = ["--isolated", "--no-project", "--python", "3.12"]
-    return ["uv", "run", *options, "--with", f"{runtime}=={version}", "--with", numpy, "python"]
 
 
 def tabulate(

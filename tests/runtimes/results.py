@@ -26,8 +26,9 @@ NAMES = {
     "tinygrad": "tinygrad",
     "MNN": "MNN",
 }
-OLDER = {"1.18.1": "<2", "1.20.1": "<2.3"}
-"""Versions of ONNX Runtime that the page shows besides the installed one, with their NumPy."""
+OLDER = ("1.18.1", "1.20.1")
+"""Versions of ONNX Runtime that the page shows besides the installed one."""
+ROOT = Path(__file__).parents[2]
 TIMEOUT = 60
 """Seconds after which a runtime counts as hanging on a model."""
 
@@ -74,7 +75,7 @@ def _export(name: str, folder: Path) -> str:
 def run_files(runtime: str, models: Sequence[str], folder: Path) -> tuple[str, dict[str, str]]:
     """Run files in a runtime; a worker that dies or hangs fails the file that it was at.
 
-    The name of the runtime may end with a version of `OLDER`, which uv installs for the run.
+    The name of the runtime may end with an older version, which uv installs for the run.
     """
     module, _, older = runtime.partition("==")
     python = _older_python(module, older) if older else [sys.executable]
@@ -83,7 +84,7 @@ def run_files(runtime: str, models: Sequence[str], folder: Path) -> tuple[str, d
         left = [name for name in models if name not in answers]
         call = [*python, "-m", "tests.runtimes.runtime_calls", module, str(folder), *left]
         with subprocess.Popen(
-            call, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            call, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT
         ) as worker:
             version, *lines = list(_lines(worker)) or [version]
         if not version:
@@ -97,9 +98,9 @@ def run_files(runtime: str, models: Sequence[str], folder: Path) -> tuple[str, d
 
 
 def _older_python(module: str, version: str) -> list[str]:
-    packages = (f"{module}=={version}", f"numpy{OLDER[version]}")
-    options = [text for package in packages for text in ("--with", package)]
-    return ["uv", "run", "--no-project", "--python", "3.12", *options, "python"]
+    numpy = "numpy<2" if version.startswith("1.18.") else "numpy<2.3"
+    options = ["--isolated", "--no-project", "--python", "3.12"]
+    return ["uv", "run", *options, "--with", f"{module}=={version}", "--with", numpy, "python"]
 
 
 def _lines(worker: subprocess.Popen[str]) -> Iterator[str]:
