@@ -25,7 +25,6 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.checks import drop_checks_of_inputs
 from pytensor_onnx.graph.dim_names import infer_and_name_dims
 from pytensor_onnx.graph.dims import Dim, dims_of
-from pytensor_onnx.graph.domains import STANDARD_DOMAIN
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope, live_nodes
 from pytensor_onnx.named_dims import dim_names as dim_names_of
@@ -155,8 +154,9 @@ def convert(fgraph: FunctionGraph, options: ConversionOptions) -> Converted:
     if options.dim_names:
         _keep_names_of_outputs(fgraph, outputs, scope)
     infer_and_name_dims(graph, scope)
-    graph.opset_imports.update({STANDARD_DOMAIN: 1} if scope.kernel_calls else {})
-    model = _make_model(graph, [local.function for local in scope.functions.values()])
+    functions = [local.function for local in scope.functions.values()]
+    scope.import_domains(graph, functions)
+    model = _make_model(graph, functions)
     tensors = {v: x for v, x in converter.values.items() if isinstance(x, ir.Value)}
     return Converted(model, scope, scope.failures, tensors)
 
@@ -338,7 +338,6 @@ def _make_graph(
 
 
 def _make_model(graph: ir.Graph, functions: Sequence[ir.Function]) -> ir.Model:
-    graph.opset_imports.update((function.domain, 1) for function in functions)
     return ir.Model(
         graph,
         ir_version=IR_VERSION,

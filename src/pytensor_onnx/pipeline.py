@@ -99,11 +99,11 @@ def prepare(
     is_older = opset_version is not None and opset_version < scope.opset_version
     is_narrow = profile.is_portable and not scope.widens
     wide_functions = _functions_in_float64(model) if is_narrow else []
-    nodes = sum(1 for _ in nodes_of_model(model))
+    before = _count_nodes(model) if is_older else 0
     # Axes that are operands of a function become attributes.
     if (inline or profile.is_portable or is_older) and passes.run(inline_functions) and is_older:
-        text = f"functions written out for opset {opset_version}: {nodes} nodes became"
-        changes.append(Change(f"{text} {sum(1 for _ in nodes_of_model(model))}"))
+        text = f"functions written out for opset {opset_version}: {before} nodes became"
+        changes.append(Change(f"{text} {_count_nodes(model)}"))
     if profile.is_portable:
         _compute_constants(passes)
         # Short loops are written out by now.
@@ -120,6 +120,10 @@ def prepare(
         _forget_types(function)
         _drop_unused_domains(function)
     return changes
+
+
+def _count_nodes(model: ir.Model) -> int:
+    return sum(1 for _ in nodes_of_model(model))
 
 
 def _functions_in_float64(model: ir.Model) -> list[str]:

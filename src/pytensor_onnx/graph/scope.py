@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 import onnx_ir as ir
 
 from pytensor_onnx.graph.computed_sizes import ComputedSize
 from pytensor_onnx.graph.dims import Dim, dims_of, parts_of, replace_parts
+from pytensor_onnx.graph.domains import DOMAINS, STANDARD_DOMAIN
 from pytensor_onnx.graph.names import Names, snake_case
 from pytensor_onnx.graph.traversal import all_nodes, bodies_of
 
@@ -88,6 +89,13 @@ class ModelScope:
                 return False
             self.kernel_calls.add(self.function_names.unique(name))
         return True
+
+    def import_domains(self, graph: ir.Graph, functions: Iterable[ir.Function]) -> None:
+        """Let the main graph import the domains of functions, and of kernels without a body."""
+        domains = [function.domain for function in functions]
+        if self.kernel_calls:
+            domains.append(STANDARD_DOMAIN)
+        graph.opset_imports.update((domain, DOMAINS[domain]) for domain in domains)
 
     def name_of_constant(self, content: Hashable) -> str | None:
         """Return the user's name for the content of an array, or for its transpose."""

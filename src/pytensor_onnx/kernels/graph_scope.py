@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import onnx
@@ -105,6 +106,11 @@ def constant_of(node: onnx.NodeProto) -> np.ndarray | None:
         case "value_float" | "value_floats":
             return np.asarray(value, "float32")
     return None
+
+
+def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
+    """Return the attributes of a node by name."""
+    return {x.name: onnx.helper.get_attribute_value(x) for x in node.attribute}
 
 
 def bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:

@@ -13,7 +13,7 @@ from onnx import TensorProto
 
 from pytensor_onnx import native
 from pytensor_onnx.graph.domains import DOMAINS, STANDARD_DOMAIN
-from pytensor_onnx.kernels.graph_scope import Scope, bodies
+from pytensor_onnx.kernels.graph_scope import Scope, attributes_of, bodies
 from pytensor_onnx.kernels.native_operators import covers
 
 Operand = str | np.ndarray | None
@@ -95,8 +95,7 @@ def instructions_of(node: onnx.NodeProto, scope: Scope) -> list[Instruction]:
     for name in node.output:
         if name and scope.dtype(name) not in DTYPES:
             raise NotCoveredError(f"{node.op_type} has a result of another type")
-    attributes = {x.name: onnx.helper.get_attribute_value(x) for x in node.attribute}
-    return lower(node, scope, attributes)
+    return lower(node, scope, attributes_of(node))
 
 
 def _call(node: onnx.NodeProto) -> Instruction:

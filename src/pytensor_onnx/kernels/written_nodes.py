@@ -8,6 +8,9 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
+"""Dtypes of the layers that are written."""
+
 
 class WrittenNodes:
     """Nodes in the making, whose values have names of their own.
@@ -43,8 +46,3 @@ class WrittenNodes:
         """Add the node of a result of the original one."""
         name = [self.node.output[output]]
         self.made.append(helper.make_node(op, list(inputs), name, **attributes))
-
-
-def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
-    """Return the attributes of a node by name."""
-    return {x.name: helper.get_attribute_value(x) for x in node.attribute}

@@ -9,10 +9,9 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from pytensor_onnx.kernels.graph_scope import Scope
-from pytensor_onnx.kernels.written_nodes import WrittenNodes, attributes_of
+from pytensor_onnx.kernels.graph_scope import Scope, attributes_of
+from pytensor_onnx.kernels.written_nodes import FLOATS, WrittenNodes
 
-FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
 _GATES = {"LSTM": 4, "GRU": 3}
 _PLAIN: dict[str, Any] = {
     "activations": None,
@@ -73,7 +72,7 @@ class _Layer(WrittenNodes):
         return self.emit("Split", value, sizes, count=count, axis=-1)
 
     def nodes(self) -> list[onnx.NodeProto]:
-        """Return the nodes that compute what the layer computes."""
+        """Return the nodes of the layer."""
         gates = _GATES[self.node.op_type]
         x = self.emit("MatMul", self.node.input[0], self.weights(1))
         shift = ""

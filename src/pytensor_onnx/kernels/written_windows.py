@@ -10,13 +10,12 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from pytensor_onnx.kernels.graph_scope import Scope, captured
-from pytensor_onnx.kernels.written_nodes import WrittenNodes, attributes_of
+from pytensor_onnx.kernels.graph_scope import Scope, attributes_of, captured
+from pytensor_onnx.kernels.written_nodes import FLOATS, WrittenNodes
 
 MOST_PRODUCTS = 1 << 22
 """Products of the largest convolution of an example: larger ones are faster in ONNX Runtime."""
-_FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
-_OF_MAXIMA = (*_FLOATS, onnx.TensorProto.UINT8)
+_OF_MAXIMA = (*FLOATS, onnx.TensorProto.UINT8)
 
 
 def write_windows(node: onnx.NodeProto, scope: Scope) -> list[onnx.NodeProto] | None:
@@ -33,7 +32,7 @@ def write_windows(node: onnx.NodeProto, scope: Scope) -> list[onnx.NodeProto] | 
     is_default = attributes.get("auto_pad", b"NOTSET") == b"NOTSET"
     is_default &= not attributes.get("ceil_mode", 0)
     is_default &= not any(_is_used(name, scope.graph) for name in node.output[1:])
-    dtypes = _OF_MAXIMA if node.op_type == "MaxPool" else _FLOATS
+    dtypes = _OF_MAXIMA if node.op_type == "MaxPool" else FLOATS
     if not is_default or None in sizes or scope.dtype(node.input[0]) not in dtypes:
         return None
     assert shape is not None

@@ -16,7 +16,6 @@ import onnx_ir as ir
 from pytensor_onnx.changes import Change, changes_of
 from pytensor_onnx.errors import UnsupportedCase, UnsupportedOpError
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.domains import STANDARD_DOMAIN
 from pytensor_onnx.graph.scope import LocalFunction, ModelScope
 from pytensor_onnx.graph.traversal import all_nodes
 from pytensor_onnx.passes.legaliser.choice import Chooser, Decompositions
@@ -88,8 +87,7 @@ def legalise(
     model.functions.clear()
     for function in used:
         model.functions[function.identifier()] = function
-    model.graph.opset_imports.update((function.domain, 1) for function in used)
-    model.graph.opset_imports.update({STANDARD_DOMAIN: 1} if scope.kernel_calls else {})
+    scope.import_domains(model.graph, used)
     store_constants(model.graph, scope)
     if legaliser.refused:
         listing = "\n".join(f"- {line}" for line in dict.fromkeys(legaliser.refused))
