@@ -22,7 +22,7 @@ def columns_of_data(graph: ModelGraph) -> dict[str, list[str]]:
     {'x': ['age', 'income']}
     """
     names = [str(v.name) for v in graph.containers.values()]
-    found = {identifier(name): labels_of_columns(graph.model, name, 2) for name in names}
+    found = {name: labels_of_columns(graph.model, name, 2) for name in names}
     return {name: labels for name, labels in found.items() if labels}
 
 
@@ -56,8 +56,8 @@ def columns_of_summaries(
     columns = {}
     for kind, endings in suffixes.items():
         along = endings if rank == 1 else labels if not endings else []
-        output = identifier(f"{name}_{kind}")
-        named = [f"{output}_{identifier(ending)}" for ending in along]
+        output = f"{name}_{kind}"
+        named = [identifier(f"{output}_{identifier(ending)}") for ending in along]
         if named and len(set(named)) == len(named):
             columns[output] = named
     return columns

@@ -16,13 +16,13 @@ from pytensor_onnx.exporting.program.sources import export_graph
 from pytensor_onnx.exporting.requests.options import ExportOptions
 from pytensor_onnx.exporting.requests.row_metadata import describe_rows
 from pytensor_onnx.graph.dims import dims_of
-from pytensor_onnx.graph.names import identifier
+from pytensor_onnx.graph.names import Names, identifier
 from pytensor_onnx.named_dims import is_named, tensor_of, without_named
 from pytensor_onnx.pymc.batches import check_batch, of_batch
 from pytensor_onnx.pymc.inputs import BATCH, Inputs
 from pytensor_onnx.pymc.model_arguments import shared_name
 from pytensor_onnx.pymc.model_graphs import ModelGraph
-from pytensor_onnx.pymc.provenance import METADATA, provenance
+from pytensor_onnx.pymc.provenance import METADATA, RENAMED, provenance
 
 
 @dataclass(frozen=True)
@@ -34,18 +34,34 @@ class Labels:
     output_axes
         Names of the axes of unknown size that all outputs begin with.
     columns
-        Names of the columns of inputs and outputs; others than those of the file do not count.
+        Names of the columns, by the names of inputs and outputs in the model; others than those
+        of the file do not count.
     """
 
     output_axes: Mapping[int, str] = field(default_factory=dict)
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-def check_names(names: Sequence[str]) -> None:
-    """Raise if a name stands for two of the inputs and outputs."""
+def file_names(names: Sequence[str]) -> dict[str, str]:
+    """Return the names of inputs and outputs in a file, by their names in the model.
+
+    Raises
+    ------
+    ArgumentError
+        If a name stands for two of the inputs and outputs.
+
+    Examples
+    --------
+    >>> file_names(["1|group", "scale(x)", "scale_x"])
+    {'1|group': '1_group', 'scale(x)': 'scale_x_1', 'scale_x': 'scale_x'}
+    """
+    taken = Names()
     for name in names:
         if names.count(name) > 1:
             raise shared_name(name)
+        if identifier(name) == name:
+            taken.reserve(name)
+    return {name: name if identifier(name) == name else taken.unique(name) for name in names}
 
 
 def make_program(
@@ -60,23 +76,24 @@ def make_program(
 ) -> ONNXProgram:
     """Export graphs of a model, with its description in the metadata.
 
-    In names, ``_`` stands for characters that identifiers do not have. The model is verified at the
-    initial point, which may be zero, and at one beside it. In the model of a batch, these points
-    are two of one, which is compared with the graphs of a single point, too.
+    In names, ``_`` stands for characters that identifiers do not have; the metadata have the names
+    that differ from those of the model. The model is verified at the initial point, which may be
+    zero, and at one beside it. In the model of a batch, these points are two of one, which is
+    compared with the graphs of a single point, too.
     """
     inputs.drop_unused(list(outputs.values()))
     output_axes = labels.output_axes
     if batch:
         inputs, outputs = _of_batch(inputs, outputs, options.verify)
         output_axes = {0: BATCH, **output_axes}
-    names = [*(str(v.name) for v in inputs.variables), *outputs]
-    names = [identifier(name) for name in names]
-    check_names(names)
-    known = {k: v for k, v in labels.columns.items() if k in names}
+    given = [str(v.name) for v in inputs.variables]
+    names = file_names([*given, *outputs])
+    known = {names[k]: v for k, v in labels.columns.items() if k in names}
     features = {**known, **(options.feature_names or {})}
+    inputs, outputs = _renamed(inputs, outputs, names)
     program = export_graph(
         inputs.variables,
-        {identifier(name): variable for name, variable in outputs.items()},
+        {names[name]: variable for name, variable in outputs.items()},
         replace(
             options,
             path=None,
@@ -86,8 +103,9 @@ def make_program(
             verify=False,
         ),
     )
+    renamed = {name: new for name, new in names.items() if name != new}
     program.model.metadata_props[METADATA] = provenance(
-        graph, [str(v.name) for v in inputs.variables], **description
+        graph, given, **{RENAMED: renamed}, **description
     )
     for value in program.model.graph.outputs:
         _name_axes(value, output_axes)
@@ -110,6 +128,19 @@ def _of_batch(
     if verify:
         check_batch(outputs, batched, inputs.variables, points, new.examples)
     return new, batched
+
+
+def _renamed(
+    inputs: Inputs, outputs: Mapping[str, Variable], names: Mapping[str, str]
+) -> tuple[Inputs, Mapping[str, Variable]]:
+    """Return inputs with their names in the file, and the outputs as graphs of them."""
+    new = {
+        v: v.type(name=names[str(v.name)]) for v in inputs.variables if v.name != names[str(v.name)]
+    }
+    if not new:
+        return inputs, outputs
+    graphs = clone_replace(list(outputs.values()), new)
+    return inputs.replaced(new), dict(zip(outputs, graphs, strict=True))
 
 
 def _as_tensors(

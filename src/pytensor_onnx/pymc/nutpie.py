@@ -22,6 +22,7 @@ from pytensor_onnx.errors import ArgumentError, RunError
 from pytensor_onnx.pymc.density import export_logp
 from pytensor_onnx.pymc.model_arguments import read_strings, unknown
 from pytensor_onnx.pymc.model_graphs import POINT, ModelGraph
+from pytensor_onnx.pymc.provenance import names_in_file
 from pytensor_onnx.pymc.transforms import export_transforms
 from pytensor_onnx.pymc.values import FreeValue
 from pytensor_onnx.running.c_functions import CModel, expansion, log_density
@@ -124,7 +125,9 @@ def _c_model(
 ) -> CompiledModel:
     """Return a model of nutpie that calls C functions of the library."""
     models = [
-        CModel(None if program is None else program.session, POINT, variables.size, data)
+        CModel(None, POINT, variables.size, {})
+        if program is None
+        else CModel(program.session, POINT, variables.size, _renamed(program, data))
         for program in (density, constrain)
     ]
 
@@ -168,7 +171,12 @@ def _computed_variables(
     if not computed:
         return None, []
     program = export_transforms(model, data=data, deterministics=True, verify=False)
-    return program.select(computed), computed
+    return program.select(names_in_file(program, computed)), computed
+
+
+def _renamed(program: ONNXProgram, data: dict[str, Any]) -> dict[str, Any]:
+    """Return data by the names of the inputs of a program."""
+    return dict(zip(names_in_file(program, data), data.values(), strict=True))
 
 
 def _expand(
@@ -197,7 +205,7 @@ def _session_of(
     dtypes = {str(x.name): x.dtype.numpy() for x in program.inputs if x.dtype is not None}
 
     def run(point: np.ndarray, data: dict[str, Any]) -> list[np.ndarray]:
-        values = {POINT: point, **data}
+        values = {POINT: point, **_renamed(program, data)}
         return session.run({name: np.asarray(values[name], dtypes[name]) for name in dtypes})
 
     return run

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pymc as pm
@@ -16,7 +16,12 @@ from pytensor_onnx.exporting.program.weight_files import digest
 from pytensor_onnx.pymc.element_names import free_names
 from pytensor_onnx.pymc.model_graphs import ModelGraph
 
+if TYPE_CHECKING:
+    from pytensor_onnx.exporting.program.program import ONNXProgram
+
 METADATA = "pymc"
+RENAMED = "renamed"
+"""Entry of the names of inputs and outputs that differ in the file, by their names in the model."""
 
 
 def provenance(graph: ModelGraph, inputs: Collection[str], **more: Any) -> str:
@@ -27,7 +32,8 @@ def provenance(graph: ModelGraph, inputs: Collection[str], **more: Any) -> str:
     shape and dims; ``names``, those of `parameter_names` in both spaces; ``observed``,
     ``deterministics`` and ``potentials``, names; ``coords`` and ``dims``; ``data``, for each
     container and observation its shape, dtype and SHA-256, and whether it is an input of the file;
-    ``data_sha256``, the hash of all data.
+    ``data_sha256``, the hash of all data; ``renamed``, the names of inputs and outputs that differ
+    from those in the model.
 
     Parameters
     ----------
@@ -81,6 +87,12 @@ def provenance(graph: ModelGraph, inputs: Collection[str], **more: Any) -> str:
         **more,
     }
     return json.dumps(description)
+
+
+def names_in_file(program: ONNXProgram, names: Iterable[str]) -> list[str]:
+    """Return the names that inputs or outputs of a model have in its file."""
+    renamed = json.loads(program.model.metadata_props[METADATA])[RENAMED]
+    return [renamed.get(name, name) for name in names]
 
 
 def _data(model: pm.Model, inputs: Collection[str]) -> dict[str, dict[str, Any]]:

@@ -20,7 +20,6 @@ from pytensor_onnx.exporting.requests.signature import Signature
 from pytensor_onnx.exporting.verification.converted_graph import Conversion
 from pytensor_onnx.exporting.verification.pickling import values_by_name
 from pytensor_onnx.exporting.verification.precision import Narrowing
-from pytensor_onnx.graph.names import identifier
 
 
 def select_outputs(conversion: Conversion, names: str | Sequence[str]) -> Conversion:
@@ -168,20 +167,26 @@ def _cut_metadata(model: ir.Model) -> None:
     describe_rows(model, json.loads(model.metadata_props.get(FEATURE_NAMES, "{}")))
     if "pymc" in model.metadata_props:
         description = json.loads(model.metadata_props["pymc"])
+        renamed = description.get("renamed", {})
         names = {value.name for value in model.graph.inputs}
         for name, data in description["data"].items():
-            data["input"] = identifier(name) in names
+            data["input"] = renamed.get(name, name) in names
         if isinstance(outputs := description.get("outputs"), dict):
-            description["outputs"] = _kinds_of(outputs, {v.name for v in model.graph.outputs})
+            names = {value.name for value in model.graph.outputs}
+            description["outputs"] = _kinds_of(outputs, names, renamed)
         model.metadata_props["pymc"] = json.dumps(description)
 
 
 def _kinds_of(
-    outputs: Mapping[str, Sequence[str]], names: Collection[str | None]
+    outputs: Mapping[str, Sequence[str]],
+    names: Collection[str | None],
+    renamed: Mapping[str, str],
 ) -> dict[str, list[str]]:
     """Return the kinds of outputs that a predictor has of each variable, by names of outputs."""
-    kinds = {
-        name: [k for k in kinds if identifier(name if k == "draws" else f"{name}_{k}") in names]
-        for name, kinds in outputs.items()
-    }
+
+    def is_kept(name: str, kind: str) -> bool:
+        output = name if kind == "draws" else f"{name}_{kind}"
+        return renamed.get(output, output) in names
+
+    kinds = {name: [k for k in kinds if is_kept(name, k)] for name, kinds in outputs.items()}
     return {name: kept for name, kept in kinds.items() if kept}
