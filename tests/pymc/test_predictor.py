@@ -181,10 +181,12 @@ def test_unseen_groups_are_drawn_from_their_distribution() -> None:
 
 
 def test_probabilities_of_an_ordinal_outcome() -> None:
+    # Without the weight of its density, total_size.
     with pm.Model() as model:
         x = pm.Data("x", np.zeros(3))
         cuts = pm.Normal("cuts", 0, 2, shape=2, transform=ordered, initval=[-1, 1])
-        pm.OrderedLogistic("y", pm.Normal("b") * x, cuts, shape=x.shape, observed=[0, 1, 2])
+        mean, sizes = pm.Normal("b") * x, {"shape": x.shape, "total_size": 30}
+        pm.OrderedLogistic("y", mean, cuts, observed=[0, 1, 2], **sizes)
     posterior = {
         "cuts": np.sort(RNG.normal(size=(2, 20, 2)), axis=-1),
         "b": RNG.normal(size=(2, 20)),
@@ -210,9 +212,8 @@ def test_a_mixture_is_drawn_in_a_loop() -> None:
     with pm.Model() as model:
         x = pm.Data("x", np.zeros(4))
         means = pm.Normal("means", [-1, 1], 2, shape=2)
-        pm.NormalMixture(
-            "y", pm.Dirichlet("w", np.ones(2)), means, 0.1, shape=x.shape, observed=np.zeros(4)
-        )
+        w, sizes = pm.Dirichlet("w", np.ones(2)), {"shape": x.shape, "total_size": 40}
+        pm.NormalMixture("y", w, means, 0.1, observed=np.zeros(4), **sizes)
     posterior = {"means": np.tile([-5.0, 5.0], (1, 500, 1)), "w": np.tile([0.3, 0.7], (1, 500, 1))}
     program = export_predictor(model, posterior, outputs=["y"], verify=False)
     (y,) = program(x=[0.0, 0.0], seed=1)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytensor
 import pytensor.tensor as pt
+from pymc.variational.minibatch_rv import MinibatchRandomVariable
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import clone_replace
@@ -99,6 +100,10 @@ class _Graphs:
         graphs = clone_replace(list(outputs), inputs, rebuild_strict=False)
         graphs = inlined(graphs) if inlines else graphs
         fgraph = FunctionGraph(outputs=graphs, features=[ShapeFeature()], clone=False)
+        for node in fgraph.toposort():
+            # PyTensor would batch the weight by an Op without a conversion.
+            if isinstance(node.op, MinibatchRandomVariable):
+                fgraph.replace(node.outputs[0], node.inputs[0])
         infer_shape_db.default_query.rewrite(fgraph)
         self.given = list(inputs.values())
         self.sources: list[Apply] = []
@@ -160,6 +165,13 @@ class _Graphs:
         except (TypeError, ValueError):
             return True
         return False
+
+
+def without_weight(variable: Variable) -> Variable:
+    """Return a random variable without the weight of its density by `total_size`."""
+    node = variable.owner
+    is_weighted = node is not None and isinstance(node.op, MinibatchRandomVariable)
+    return node.inputs[0] if is_weighted else variable
 
 
 def _draws(node: Apply) -> bool:

@@ -22,7 +22,7 @@ from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.named_dims import is_named, without_named
 from pytensor_onnx.pymc import summaries
 from pytensor_onnx.pymc.column_names import columns_of_data, columns_of_summaries
-from pytensor_onnx.pymc.forward import forward
+from pytensor_onnx.pymc.forward import forward, without_weight
 from pytensor_onnx.pymc.inputs import Inputs
 from pytensor_onnx.pymc.making import Labels, make_program
 from pytensor_onnx.pymc.model_arguments import (
@@ -325,6 +325,6 @@ def _parts(
                 "mean, or write it with pymc itself"
             )
         values = [np.asarray(k, variable.type.dtype) for k in (categories or {})[name]]
-        terms = [pt.exp(pm.logp(variable, value)) for value in values]
+        terms = [pt.exp(pm.logp(without_weight(variable), value)) for value in values]
         parts.append(_Part(name, pt.stack(terms, axis=-1), (PROBABILITIES,)))
     return parts
