@@ -113,6 +113,19 @@ def test_trust_is_for_the_calls_made_with_it():
         f(np.ones(4))
 
 
+@pytest.mark.parametrize("n_outputs", [0, 1])
+def test_trusted_arrays_of_another_byte_order_keep_their_numbers(n_outputs):
+    x, total = pt.vector("x"), pytensor.shared(np.zeros(3))
+    updates = {total: total + x}
+    f = pytensor.function([x], [x * 2] * n_outputs, mode="ONNX", updates=updates, trust_input=True)
+    values = np.arange(3.0)
+    mapped = values.astype(">f8").view(np.memmap)
+    for given in (values.astype(">f8"), values, values.astype(">f8"), mapped):
+        for found in f(given):
+            np.testing.assert_array_equal(found, 2 * values, strict=True)
+    np.testing.assert_array_equal(total.get_value(), 4 * values)
+
+
 def test_strict_inputs_take_their_own_dtype_only():
     x = pt.vector("x", dtype="float64")
     f = pytensor.function([In(x, strict=True)], x * 2, mode="ONNX")

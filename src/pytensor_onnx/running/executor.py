@@ -51,8 +51,16 @@ class Evaluation:
     def __call__(self, values: Sequence[Any]) -> list[Any]:
         """Return the values of the outputs."""
         arrays = values if self.encode is None else self.encode(values)
-        results = self.session.run(dict(zip(self.session.input_names, arrays, strict=True)))
+        feed = dict(zip(self.session.input_names, map(_native, arrays), strict=True))
+        results = self.session.run(feed)
         return results if self.decode is None else self.decode(results, values)
+
+
+def _native(value: Any) -> Any:
+    """Return an array in the byte order of the machine: the runtime reads no other."""
+    if isinstance(value, ndarray) and not value.dtype.isnative:
+        return value.astype(value.dtype.newbyteorder("="))
+    return value
 
 
 class ONNXFunction(Function):
@@ -158,15 +166,17 @@ _FOR_SEEN_SHAPES = """
 def call(args, is_trusted):
     if len(args) == {n_arguments}:
         [{arguments}] = args
-        if is_trusted or ({fits}):
-            try:
-                shapes = is_trusted, {shapes}
-            except AttributeError:
-                return otherwise(args, is_trusted)
-            if shapes in seen:
-                return run({{{feed}}})
+        try:
+            fits = ({trusted}) if is_trusted else ({fits})
+            is_seen = fits and (is_trusted, {shapes}) in seen
+        except AttributeError:
+            is_seen = False
+        if is_seen:
+            return run({{{feed}}})
     return otherwise(args, is_trusted)
 """
+_TRUSTED = "({x}.dtype is {dtype} or {x}.dtype == {dtype})"
+"""Whether the runtime reads a trusted argument as it is: it takes no notice of the byte order."""
 _FITS = (
     "type({x}) is ndarray and ({x}.dtype is {dtype} or {x}.dtype == {dtype})"
     " and ({x}.base is None or {x}.flags.aligned)"
@@ -190,12 +200,16 @@ def _for_seen_shapes(
     """
     arguments = [f"x{i}" for i in range(len(given))]
     values = [*arguments, *[f"s{i}[0]" for i in range(len(stored))]]
-    fits = [_FITS.format(x=x, dtype=f"d{i}") for i, x in enumerate(arguments)]
+    fits, trusted = (
+        " and ".join(text.format(x=x, dtype=f"d{i}") for i, x in enumerate(arguments)) or True
+        for text in (_FITS, _TRUSTED)
+    )
     feed = [f"{name!r}: {x}" for name, x in zip(session.input_names, values, strict=True)]
     source = _FOR_SEEN_SHAPES.format(
         n_arguments=len(given),
         arguments=", ".join(arguments),
-        fits=" and ".join(fits) or True,
+        fits=fits,
+        trusted=trusted,
         shapes="".join(f"{x}.shape, " for x in values),
         feed=", ".join(feed),
     )

@@ -14,9 +14,9 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor_onnx.encodings.array_constants import tensor_constant
 from pytensor_onnx.errors import ArgumentError, PyTensorONNXError, choose_of
 from pytensor_onnx.exporting.program.converting import convert_graph, weights_of
-from pytensor_onnx.exporting.requests.exact_casts import exactly, first_changed
 from pytensor_onnx.exporting.verification.converted_graph import Conversion
 from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx_scoring.exact_casts import exactly, first_changed
 
 
 def replace_weights(conversion: Conversion, arrays: Mapping[str, Any]) -> Conversion:
@@ -81,7 +81,7 @@ def _fitting(weight: Constant, given: Any) -> tuple[np.ndarray, str]:
         return own, f"of shape {list(own.shape)}, and was given {list(array.shape)}"
     converted = exactly(array, own.dtype.name)
     if converted is None:
-        number = first_changed(array, own.dtype.name)
+        _, number = first_changed(array, own.dtype) or ((), "some")
         return own, f'of {own.dtype}, which does not hold {number}: .astype("{own.dtype}")'
     return np.array(converted), ""
 

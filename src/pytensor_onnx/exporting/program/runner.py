@@ -18,6 +18,7 @@ from pytensor_onnx.exporting.requests.state_files import write_state
 from pytensor_onnx.exporting.verification.converted_graph import Conversion
 from pytensor_onnx.exporting.verification.pickling import dump_conversion, load_conversion
 from pytensor_onnx.running.session import Session, SessionOptions
+from pytensor_onnx_scoring.exact_casts import exactly
 
 if TYPE_CHECKING:
     from pytensor.compile.debug.profiling import ProfileStats
@@ -160,11 +161,23 @@ class Runner:
 
     def _run(self, feed: Mapping[str, np.ndarray]) -> Any:
         states = self.conversion.states
+        self._fit_state()
         results = self.session.run({**feed, **self.state})
         n_results = len(results) - len(states)
         for state, value in zip(states, results[n_results:], strict=True):
             self.state[state.name] = value
         return self.conversion.signature.results(results[:n_results])
+
+    def _fit_state(self) -> None:
+        """Convert values that a caller has set to the dtypes of the state, where none changes."""
+        for state in self.conversion.states:
+            value, dtype = self.state[state.name], state.value.dtype
+            if type(value) is np.ndarray and value.dtype is dtype and value.flags.aligned:
+                continue
+            fitting = exactly(value, dtype)
+            if fitting is None or fitting.dtype != dtype:
+                raise InputError(f"state {state.name} is {dtype}, and was given other numbers")
+            self.state[state.name] = fitting if fitting.flags.aligned else fitting.copy()
 
     def step(
         self,
@@ -202,6 +215,7 @@ class Runner:
         """
         feed, conversion = self.feed(arguments, named), self.conversion
         with self._lock:
+            self._fit_state()
             found = {k: np.asarray(v) for k, v in run({**feed, **self.state}).items()}
             for state in conversion.states:
                 self.state[state.name] = found[state.next_name]

@@ -16,11 +16,17 @@ from pytensor_onnx.encodings import Boundary, encoding_of
 from pytensor_onnx.encodings.small_states import in_dtype
 from pytensor_onnx.errors import InputError
 from pytensor_onnx.exporting.requests.descriptions import describe, describe_given
-from pytensor_onnx.exporting.requests.exact_casts import WIDER, exactly, first_changed
 from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx_scoring.exact_casts import NUMBERS, exactly, first_changed
 
 RETURNS = "returns"
 """The entry of the metadata that is ``"list"`` where a program has one output in a list."""
+
+WIDER = {"float64": (), "float32": ("float64",), "float16": ("float64", "float32")}
+"""Dtypes that each precision replaces."""
+
+_DIGITS = 50
+"""Most digits of a number in a message."""
 
 
 @dataclass(frozen=True)
@@ -199,7 +205,7 @@ class _Checked:
             array = np.asarray(type_.filter(_fitting(tensor, type_.dtype), allow_downcast=None))
         # The first for objects that are no numbers, the second for integers beyond the dtype.
         except (AttributeError, OverflowError, TypeError, ValueError):
-            given = f"{describe_given(tensor)}{_narrowing_hint(type_.dtype, tensor)}"
+            given = f"{describe_given(tensor)}{_hint(type_.dtype, tensor)}"
             self.problems.append(f"input {describe(value)} was given {given}")
             return
         self.arrays.append(array)
@@ -216,28 +222,43 @@ class _Checked:
 
 
 def _fitting(given: Any, dtype: str) -> Any:
-    """Return numbers in a dtype if none changes, else as they are given.
+    """Return an aligned array of a dtype, or what is no number, or a Python float, as it is.
 
-    PyTensor itself converts integers to float64, and the number of a float to its own precision.
+    PyTensor itself converts the number of a float to its own precision.
+
+    Raises
+    ------
+    ValueError
+        If a number would change, or is masked.
     """
-    if isinstance(given, Variable) or (np.ndim(given) == 0 and not isinstance(given, np.ndarray)):
+    is_float = isinstance(given, float | np.floating)
+    if is_float or isinstance(given, Variable):
         return given
-    array = np.asarray(given)
-    if array.dtype == dtype or np.can_cast(array.dtype, dtype):
-        return given
-    converted = exactly(array, dtype)
-    return array if converted is None else converted
+    if np.ma.is_masked(given):
+        raise ValueError("masked values")
+    converted = exactly(given, dtype)
+    if converted is None:
+        raise ValueError("numbers that change")
+    return _aligned(converted)
 
 
-def _narrowing_hint(dtype: str, argument: Any) -> str:
+def _aligned(array: np.ndarray) -> np.ndarray:
+    return array if array.flags.aligned else array.copy()
+
+
+def _hint(dtype: str, argument: Any) -> str:
     """Return the first number that an input cannot hold, and the way to give it."""
+    if np.ma.is_masked(argument):
+        return " with masked values: fill or drop them"
     try:
-        given, number = np.asarray(argument), first_changed(argument, dtype)
+        given, lost = np.asarray(argument), first_changed(argument, dtype)
     except (TypeError, ValueError):
         return ""
-    if not number:
+    if lost is None:
         return ""
-    hint = f': {number} is no number of {dtype}. Convert it by .astype("{dtype}")'
+    place = f"at {list(lost[0])}, " if lost[0] else ""
+    number = f"{place}{str(lost[1])[:_DIGITS]} is no number of {dtype}"
+    hint = f': {number}. Convert it by .astype("{dtype}")'
     if given.dtype.name in WIDER.get(dtype, ()):
         return f'{hint}, or export {given.dtype} with precision="{given.dtype}"'
     return f"{hint} if it may change"
@@ -250,7 +271,7 @@ def _tensors(type_: Type, argument: Any, dtypes: Sequence[str]) -> Sequence[Any]
         return [argument]
     try:
         arrays = encoding.encode(type_, type_.filter(_same_numbers(type_, argument)))
-    except (TypeError, ValueError):
+    except (AttributeError, OverflowError, TypeError, ValueError):
         return [argument] if len(dtypes) == 1 else None
     return [in_dtype(x, dtype) for x, dtype in zip(arrays, dtypes, strict=True)]
 
@@ -258,14 +279,19 @@ def _tensors(type_: Type, argument: Any, dtypes: Sequence[str]) -> Sequence[Any]
 def _same_numbers(type_: Type, argument: Any) -> Any:
     """Return a sparse matrix or complex numbers in the dtype of a type, if no number changes."""
     dtype = getattr(type_, "dtype", None)
-    if dtype is None or getattr(argument, "dtype", dtype) == dtype:
+    if dtype is None:
+        return argument
+    if isinstance(argument, np.ndarray | list | tuple | int):
+        argument = _aligned(np.asarray(argument))
+    if getattr(argument, "dtype", dtype) == dtype:
         return argument
     numbers = argument.data if hasattr(argument, "indptr") else np.asarray(argument)
-    if numbers.dtype.kind not in "biufc" or np.dtype(dtype).kind != "c" == numbers.dtype.kind:
+    if numbers.dtype.kind not in NUMBERS + "c" or np.dtype(dtype).kind != "c" == numbers.dtype.kind:
         return argument
-    parts = numbers.real, numbers.imag
     own = np.dtype(dtype).type(0).real.dtype.name
-    return argument.astype(dtype) if all(exactly(x, own) is not None for x in parts) else argument
+    if any(exactly(x, own) is None for x in (numbers.real, numbers.imag)):
+        raise ValueError("numbers that change")
+    return argument.astype(dtype)
 
 
 def _returned(type_: Type, arrays: Sequence[np.ndarray]) -> Any:

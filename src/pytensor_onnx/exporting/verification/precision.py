@@ -13,7 +13,7 @@ from pytensor.tensor.random.op import RandomVariable
 
 from pytensor_onnx.changes import Change
 from pytensor_onnx.errors import ArgumentError, PyTensorONNXError
-from pytensor_onnx.exporting.requests.exact_casts import WIDER
+from pytensor_onnx.exporting.requests.signature import WIDER
 from pytensor_onnx.exporting.verification.array_differences import relative_error
 from pytensor_onnx.exporting.verification.float_conversion import FloatConversion
 from pytensor_onnx.exporting.verification.reference_evaluation import evaluate_all
