@@ -22,6 +22,7 @@ ANYWHERE = {
     "extras",
     "_version",
     "late_names",
+    "progress",
     "user_code",
     "rules",
     "site_pages",

@@ -13,8 +13,9 @@ from pytensor_onnx.cli.arguments_of_commands import (
     with_precision,
     with_target,
 )
-from pytensor_onnx.cli.terminal import print_json, show, working
+from pytensor_onnx.cli.terminal import print_json, show
 from pytensor_onnx.errors import ArgumentError
+from pytensor_onnx.progress import working
 
 
 @click.command

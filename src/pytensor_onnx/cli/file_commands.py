@@ -19,8 +19,9 @@ from pytensor_onnx.cli.arguments_of_commands import (
     with_precision,
     with_target,
 )
-from pytensor_onnx.cli.terminal import one_line, print_json, progress_bar, show, working
+from pytensor_onnx.cli.terminal import one_line, print_json, show
 from pytensor_onnx.errors import VerificationError
+from pytensor_onnx.progress import progress_bar, working
 
 if TYPE_CHECKING:
     from pytensor_onnx.exporting.files.file_differences import FileDifferences

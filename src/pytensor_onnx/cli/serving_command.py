@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from pytensor_onnx.cli.arguments_of_commands import FILE, NEW_PATH, with_json
-from pytensor_onnx.cli.terminal import print_json, show, working
+from pytensor_onnx.cli.terminal import print_json, show
+from pytensor_onnx.progress import working
 
 _NEXT = {
     "triton": "tritonserver --model-repository={folder}",

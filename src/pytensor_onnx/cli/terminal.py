@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
     from rich.table import Table
     from rich.text import Text
 
@@ -85,40 +83,6 @@ def show(*parts: Any) -> None:
             from rich.console import Console
 
             Console().print(part)
-
-
-@contextmanager
-def working(on: str) -> Iterator[None]:
-    """Show on the standard error that work goes on, if it is a terminal."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    with _progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as bar:
-        bar.add_task(on, total=None)
-        yield
-
-
-@contextmanager
-def progress_bar(on: str) -> Iterator[Callable[[float], None]]:
-    """Yield a function that shows the share of the work that is done, if there is a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda share: None
-        return
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-
-    with _progress(TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()) as bar:
-        task = bar.add_task(on, total=1.0)
-        yield lambda share: bar.update(task, completed=share)
-
-
-def _progress(*columns: Any) -> Progress:
-    """Return a display on the standard error that vanishes at its end."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    return Progress(*columns, console=Console(stderr=True), transient=True)
 
 
 def print_json(data: Any) -> None:

@@ -18,6 +18,7 @@ from pytensor.graph.traversal import graph_inputs
 from pytensor_onnx.exporting.program.garbage_collection import fewer_collections
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.named_dims import is_named, tensor_of, without_named
+from pytensor_onnx.progress import working
 from pytensor_onnx.pymc.column_names import columns_of_data
 from pytensor_onnx.pymc.inputs import Inputs, continuous_inputs
 from pytensor_onnx.pymc.making import Labels, make_program
@@ -36,6 +37,7 @@ GROUPS = ("logp", "dlogp", "d2logp", "hvp", "pointwise", "values", "deterministi
 
 
 @fewer_collections()
+@working("exporting")
 def export_logp(
     model: pm.Model,
     path: str | os.PathLike | None = None,

@@ -20,6 +20,7 @@ from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.exporting.program.garbage_collection import fewer_collections
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.named_dims import is_named, without_named
+from pytensor_onnx.progress import working
 from pytensor_onnx.pymc import summaries
 from pytensor_onnx.pymc.column_names import columns_of_data, columns_of_summaries
 from pytensor_onnx.pymc.forward import forward, without_weight
@@ -42,6 +43,7 @@ KINDS = (DRAWS, "mean", "sd", "quantiles", "hdi", PROBABILITIES)
 
 
 @fewer_collections()
+@working("exporting")
 def export_predictor(
     model: pm.Model,
     idata: Any,

@@ -19,6 +19,7 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.exporting.program.garbage_collection import fewer_collections
 from pytensor_onnx.exporting.program.program import ONNXProgram
+from pytensor_onnx.progress import working
 from pytensor_onnx.pymc.batches import vectorized_graph
 from pytensor_onnx.pymc.chains import POSITION, Requested, Settings, sample_chains
 from pytensor_onnx.pymc.inputs import Inputs
@@ -32,6 +33,7 @@ CHAIN, DRAW = "chain", "draw"
 
 
 @fewer_collections()
+@working("exporting")
 def export_sampler(
     model: pm.Model,
     path: str | os.PathLike | None = None,

@@ -16,8 +16,10 @@ from pytensor_onnx.exporting.verification.array_differences import disagreement
 from pytensor_onnx.exporting.verification.file_vectors import METADATA
 from pytensor_onnx.graph.weights import weight_files
 from pytensor_onnx.importing.registry.imported_graph import from_onnx
+from pytensor_onnx.progress import working
 
 
+@working("optimizing")
 def optimize_onnx(
     source: str | os.PathLike,
     path: str | os.PathLike | None = None,

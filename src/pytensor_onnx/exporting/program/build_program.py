@@ -21,12 +21,14 @@ from pytensor_onnx.exporting.requests.reference_graph import reference_graph
 from pytensor_onnx.exporting.requests.request import Request
 from pytensor_onnx.exporting.requests.row_metadata import check_features
 from pytensor_onnx.exporting.requests.source import Source, warn_of_stored_values
+from pytensor_onnx.progress import working
 from pytensor_onnx.rewriting.engine.declared_types import with_right_types
 from pytensor_onnx.user_code import untraced
 
 
 @untraced()
 @fewer_collections()
+@working("exporting")
 def export_source(source: Source, options: ExportOptions) -> ONNXProgram:
     """Export a source as a program."""
     profile = options.profile

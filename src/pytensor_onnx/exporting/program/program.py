@@ -25,6 +25,7 @@ from pytensor_onnx.exporting.requests.descriptions import describe
 from pytensor_onnx.exporting.verification.converted_graph import Conversion
 from pytensor_onnx.exporting.verification.file_vectors import METADATA, Vectors
 from pytensor_onnx.exporting.verification.results import Verification
+from pytensor_onnx.progress import working
 from pytensor_onnx.running.session import SessionOptions, kernels_of
 
 
@@ -298,9 +299,10 @@ class ONNXProgram(Runner):
         from pytensor_onnx.exporting.verification.verification import verify_conversion
 
         try:
-            self.verification = verify_conversion(
-                self.conversion, lambda: self.session_of_file, inputs, state, values=values
-            )
+            with working("comparing with PyTensor"):
+                self.verification = verify_conversion(
+                    self.conversion, lambda: self.session_of_file, inputs, state, values=values
+                )
         except VerificationError as error:
             self.verification = error.verification or self.verification
             raise

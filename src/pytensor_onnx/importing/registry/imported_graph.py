@@ -15,8 +15,10 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.errors import ArgumentError, did_you_mean
 from pytensor_onnx.importing.registry.graph_building import ModelSource, Trainable, build_graph
 from pytensor_onnx.importing.registry.reading import read_model
+from pytensor_onnx.progress import working
 
 
+@working("importing")
 def from_onnx(
     model: Any,
     inputs: Mapping[str, Any] | None = None,
