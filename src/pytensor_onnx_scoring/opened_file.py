@@ -78,6 +78,8 @@ class OpenedFile:
             results = self.session.run(names, {**feeds, **self.constants})
         except Exception as error:
             # Errors of the runtime have no base class of their own.
+            if not _is_of_runtime(error):
+                raise
             raise ScoringError(f"the run of the file failed: {error}") from error
         return [
             np.moveaxis(np.asarray(x), int(tensor.axis or 0), 0)
@@ -110,6 +112,15 @@ class OpenedFile:
                     "else run the file with ONNX Runtime, on all rows at once"
                 )
         self.is_checked = any(map(_differ, whole))
+
+
+def _is_of_runtime(error: Exception) -> bool:
+    """Return whether the runtime raised an exception, and no handler of a signal."""
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    raised_in = "" if at is None else str(at.tb_frame.f_globals.get("__name__"))
+    return raised_in.partition(".")[0] == "onnxruntime"
 
 
 class Results:

@@ -2,9 +2,11 @@
 
 import copyreg
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
+from operator import setitem
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 Shapes = tuple[Any, ...]
 DirectCall = Callable[[Sequence[Any], bool], list[Any] | None]
 """Function from arguments, and whether to trust them, to outputs, None where PyTensor refuses."""
+
+_exhaust, _FIRST = deque[None](maxlen=0).extend, repeat(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,7 @@ class ONNXFunction(Function):
         come first.
     """
 
-    __slots__ = ("_lock", "_names", "direct_call")
+    __slots__ = ("_lock", "_names", "_updated", "direct_call")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -86,7 +90,9 @@ class ONNXFunction(Function):
         self._names: list[Any] = [
             i.name if times[i.name] == 1 else None for i in self.maker.inputs if not i.implicit
         ]
-        self.direct_call = _direct_call(self, self._lock)
+        inputs = zip(self.maker.inputs, self.input_storage, strict=True)
+        self._updated = [c.storage for x, c in inputs if x.update is not None]
+        self.direct_call = _direct_call(self, self._updated, self._lock)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Evaluate the function; see `pytensor.compile.executor.Function`."""
@@ -99,7 +105,12 @@ class ONNXFunction(Function):
                     return outputs[0]
                 return None if self.return_none else outputs
         with self._lock:
-            return super().__call__(*args, **kwargs)
+            former = [storage[0] for storage in self._updated]
+            try:
+                return super().__call__(*args, **kwargs)
+            except BaseException:
+                _exhaust(map(setitem, self._updated, _FIRST, former))
+                raise
 
     def _in_order(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any] | None:
         """Return arguments by position, None where a name is unknown or that of two inputs."""
@@ -120,7 +131,9 @@ class ONNXFunctionMaker(FunctionMaker):
         super().__init__(*args, **kwargs)
 
 
-def _direct_call(function: Function, lock: threading.RLock) -> DirectCall | None:
+def _direct_call(
+    function: Function, updated: Sequence[list[Any]], lock: threading.RLock
+) -> DirectCall | None:
     """Return a way past PyTensor's storage, None if the function needs it."""
     evaluate = getattr(function.vm, "evaluate", None)
     if evaluate is None:
@@ -134,11 +147,7 @@ def _direct_call(function: Function, lock: threading.RLock) -> DirectCall | None
     call = _checking(evaluate, given, stored, seen)
     if evaluate.is_plain and isinstance(evaluate.session, Session):
         call = _for_seen_shapes(evaluate.session, given, stored, seen, call)
-    inputs = zip(function.maker.inputs, function.input_storage, strict=True)
-    written = [container.storage for x, container in inputs if x.update is not None]
-    n_returned = len(function.output_storage) - len(written)
-    updates = list(enumerate(written, n_returned))
-    return _updating(call, updates, lock) if updates else call
+    return _updating(call, updated, lock, len(function.output_storage)) if updated else call
 
 
 def _checking(
@@ -222,18 +231,22 @@ def _for_seen_shapes(
 
 
 def _updating(
-    call: DirectCall, updates: Sequence[tuple[int, list[Any]]], lock: threading.RLock
+    call: DirectCall, updated: Sequence[list[Any]], lock: threading.RLock, n_outputs: int
 ) -> DirectCall:
     """Return a call that writes the last outputs to storage and returns the others."""
-    n_returned = updates[0][0]
+    n_returned = n_outputs - len(updated)
+    only = updated[0] if len(updated) == 1 else None
 
     def update(args: Sequence[Any], is_trusted: bool) -> list[Any] | None:
         with lock:
             outputs = call(args, is_trusted)
             if outputs is None:
                 return None
-            for i, storage in updates:
-                storage[0] = outputs[i]
+            if only is not None:
+                only[0] = outputs[-1]
+            else:
+                # One call of C, in which no handler of a signal runs: all variables or none.
+                _exhaust(map(setitem, updated, _FIRST, outputs[n_returned:]))
         return outputs[:n_returned]
 
     return update
@@ -241,10 +254,18 @@ def _updating(
 
 def _filtered(given: Sequence[Container], args: Sequence[Any]) -> list[Any] | None:
     """Return arguments as PyTensor stores them, None if it refuses one."""
-    try:
+
+    def convert() -> list[Any]:
         return [
             c.type.filter(x, strict=c.strict, allow_downcast=c.allow_downcast)
             for c, x in zip(given, args, strict=True)
         ]
-    except Exception:  # PyTensor's own error describes it
-        return None
+
+    try:
+        return convert()
+    except Exception:
+        try:
+            convert()
+        except Exception:  # PyTensor's own error describes it
+            return None
+        raise  # It does not come again: a handler of a signal raised it.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pytensor_onnx import native
-from pytensor_onnx.errors import InputError, PyTensorONNXError
+from pytensor_onnx.errors import InputError, PyTensorONNXError, is_interruption
 from pytensor_onnx.running.ort_optimizers import INLINE_LATE, inlines_late, needless_optimizers
 from pytensor_onnx.running.providers import PROVIDERS, provider_names
 from pytensor_onnx.running.shared_axes import EqualSizes
@@ -270,6 +270,8 @@ class Session:
                 disabled_optimizers=switched_off_optimizers("onnxruntime") + self._disabled,
             )
         except Exception as error:
+            if is_interruption(error):
+                raise
             lacks = self._lacks() if "NOT_IMPLEMENTED" in str(error) else ""
             raise PyTensorONNXError(f"ONNX Runtime refuses the model: {lacks}{error}") from error
 
@@ -325,6 +327,8 @@ class Session:
         try:
             results = plain.run(self.output_names, self._with_weights(feed))
         except Exception as error:
+            if is_interruption(error):
+                raise
             raise self.explain(error, feed) from error
         self._refusals += 1
         if self.has_regions and self._refusals >= MOST_REFUSALS:
@@ -373,6 +377,8 @@ class Session:
             except InputError:
                 raise
             except Exception as error:
+                if is_interruption(error):
+                    raise
                 return self._run_as_arrays(feed, error)
         return self.run_checked(feed)
 
@@ -383,6 +389,8 @@ class Session:
         try:
             results = self._run(self.output_names, feed, None)
         except Exception as error:
+            if is_interruption(error):
+                raise
             return self._run_as_arrays(feed, error)
         return self.own_types(results) if self.long_outputs else results
 
@@ -461,6 +469,8 @@ class Session:
         try:
             plain.run(self.output_names, self._with_weights(feed))
         except Exception as error:  # of any type that the runtime raises
+            if is_interruption(error):
+                raise
             return error
         return None
 

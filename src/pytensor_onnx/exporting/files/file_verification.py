@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytensor_onnx.errors import PyTensorONNXError, VerificationError
+from pytensor_onnx.errors import PyTensorONNXError, VerificationError, is_interruption
 from pytensor_onnx.exporting.verification.array_differences import relative_error
 from pytensor_onnx.exporting.verification.file_vectors import METADATA, Vectors
 
@@ -155,6 +155,8 @@ def run_on_sample(session: Session, file: str) -> tuple[Sample, list[np.ndarray]
         try:
             return drawn, session.run(dict(zip(drawn.names, drawn.arrays, strict=True)))
         except Exception as error:
+            if is_interruption(error):
+                raise
             reason = reason or str(error)
     raise VerificationError(f"{file} runs on no sampled inputs: {reason}")
 

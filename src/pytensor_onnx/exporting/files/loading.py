@@ -16,7 +16,7 @@ from pytensor.tensor.type import TensorType
 
 from pytensor_onnx.encodings import Boundary
 from pytensor_onnx.encodings.registry import encoding_named
-from pytensor_onnx.errors import PyTensorONNXError, VerificationError
+from pytensor_onnx.errors import PyTensorONNXError, VerificationError, is_interruption
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.exporting.program.weight_files import give_weights
 from pytensor_onnx.exporting.requests.descriptions import describe
@@ -138,6 +138,8 @@ class LoadedProgram(ONNXProgram):
             try:
                 session.run({**dict(zip(drawn.names, arrays, strict=True)), **states})
             except Exception as error:
+                if is_interruption(error):
+                    raise
                 reason = reason or str(error)
             else:
                 return Sample(arrays, drawn.names, drawn.values)

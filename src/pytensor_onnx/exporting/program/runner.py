@@ -164,8 +164,8 @@ class Runner:
         self._fit_state()
         results = self.session.run({**feed, **self.state})
         n_results = len(results) - len(states)
-        for state, value in zip(states, results[n_results:], strict=True):
-            self.state[state.name] = value
+        # One call of C, in which no handler of a signal runs: all values or none.
+        self.state.update(zip([x.name for x in states], results[n_results:], strict=True))
         return self.conversion.signature.results(results[:n_results])
 
     def _fit_state(self) -> None:
@@ -217,8 +217,7 @@ class Runner:
         with self._lock:
             self._fit_state()
             found = {k: np.asarray(v) for k, v in run({**feed, **self.state}).items()}
-            for state in conversion.states:
-                self.state[state.name] = found[state.next_name]
+            self.state.update({x.name: found[x.next_name] for x in conversion.states})
         following = {state.next_name for state in conversion.states}
         names = (name for name in conversion.output_names if name not in following)
         return conversion.signature.results([found[name] for name in names])
