@@ -14,7 +14,7 @@ pm = pytest.importorskip("pymc")
 
 from arviz_stats.base import array_stats  # noqa: E402
 
-from pytensor_onnx import ArgumentError  # noqa: E402
+from pytensor_onnx import ArgumentError, InputError  # noqa: E402
 from pytensor_onnx.pymc import ModelGraph, export_sampler  # noqa: E402
 from scripts.web_runtime import run_in_web  # noqa: E402
 
@@ -184,6 +184,23 @@ def test_the_file_describes_the_model(path):
     description = json.loads(metadata["pymc"])
     assert description["sampler"] == {"max_tree_depth": 10, "target_accept": 0.8}
     assert description["coords"]["axis"] == ["a", "b"]
+
+
+def test_sizes_that_density_and_variables_fix_are_those_of_the_inputs():
+    with pm.Model() as model:
+        hours, other = pm.Data("hours", np.arange(4.0)), pm.Data("other", np.arange(4.0))
+        rows, sizes = pm.Data("rows", np.arange(4.0)), pm.Data("sizes", np.arange(4.0))
+        mean = pm.Normal("slope") * hours
+        pm.Normal("grade", mean, 1, shape=hours.shape, observed=np.arange(4.0))
+        pm.Normal("joined", other * mean.sum(), 1, observed=rows)
+        pm.Deterministic("product", mean * sizes)
+    program = export_sampler(model, verify=False)
+    shapes = {x.name: list(x.shape) for x in program.inputs}
+    assert shapes["hours"] == shapes["sizes"] == [4]
+    assert shapes["other"] == shapes["rows"] != [4]
+    data = {"hours": np.ones(4), "sizes": np.ones(4), "other": np.ones(2)}
+    with pytest.raises(InputError, match="is 2 in other and 1 in rows"):
+        program(seed=[1], warmup=1, draws=1, **data, rows=np.ones(1))
 
 
 @pytest.fixture(scope="module")

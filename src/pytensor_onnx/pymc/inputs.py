@@ -105,7 +105,8 @@ class Inputs:
         """Add the data containers, whose axes have the names of their dimensions."""
         for container, variable in graph.containers.items():
             default = [None] * variable.type.ndim
-            dims = graph.model.named_vars_to_dims.get(str(variable.name), default)
+            named = graph.model.named_vars_to_dims.get(str(variable.name), default)
+            dims = graph.data_dims.get(str(variable.name), named)
             sizes = enumerate(zip(variable.type.shape, dims, strict=True))
             names = {i: dim or f"{variable.name}_{i}" for i, (n, dim) in sizes if n is None}
             self.add(variable, container.get_value(), names, optional=True)

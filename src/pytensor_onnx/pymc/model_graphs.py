@@ -20,6 +20,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 
+from pytensor_onnx.graph.dims import Dims
 from pytensor_onnx.named_dims import is_named, tensor_of, without_named
 from pytensor_onnx.pymc.model_arguments import check_data, check_model, read_data
 from pytensor_onnx.pymc.parameter_checks import replace_checks
@@ -47,6 +48,9 @@ class ModelGraph:
         transformed to all of the real numbers.
     data
         Which data containers become inputs: ``"inputs"`` for all, ``"stored"`` for none, or names.
+    data_dims
+        Dimensions of the inputs of data containers by name, numbers or names of axes, where they
+        are known.
 
     Attributes
     ----------
@@ -76,12 +80,13 @@ class ModelGraph:
         *,
         constrained: bool = False,
         data: str | Iterable[str] = "inputs",
+        data_dims: Mapping[str, Dims] | None = None,
     ) -> None:
         check_model(model)
         self.model = model
         self.is_constrained = constrained
-        containers = read_data(model, data)
-        self.containers = {v: tensor_of(v).type(name=v.name) for v in containers}
+        self.data_dims = data_dims or {}
+        self.containers = {v: self._input_for(v) for v in read_data(model, data)}
         self._stored = {
             v: pytensor.shared(v.get_value(), v.name, shape=v.type.shape)
             for v in model.data_vars
@@ -282,6 +287,13 @@ class ModelGraph:
         """Replacements of the containers: inputs, and tensors for stored named dimensions."""
         tensors = {**self.containers, **self._stored}
         return {v: v.type.filter_variable(tensor) for v, tensor in tensors.items()}
+
+    def _input_for(self, container: SharedVariable) -> Variable:
+        """Return the input that replaces a data container."""
+        name, tensor = str(container.name), tensor_of(container)
+        known = self.data_dims.get(name, tensor.type.shape)
+        shape = [n if isinstance(n, int) else None for n in known]
+        return tensor.type.clone(shape=shape)(name=name)
 
     def _data_replacements(self) -> dict[Variable, Variable]:
         """Return the inputs for the containers, and their sizes for the lengths of dimensions."""

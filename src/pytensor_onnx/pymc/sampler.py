@@ -19,6 +19,8 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.exporting.program.garbage_collection import fewer_collections
 from pytensor_onnx.exporting.program.program import ONNXProgram
+from pytensor_onnx.exporting.requests.options import ExportOptions
+from pytensor_onnx.graph.dims import Dims, dims_of
 from pytensor_onnx.progress import working
 from pytensor_onnx.pymc.batches import vectorized_graph
 from pytensor_onnx.pymc.chains import POSITION, Requested, Settings, sample_chains
@@ -113,6 +115,9 @@ def export_sampler(
     _check_numbers(max_tree_depth, target_accept)
     graph = ModelGraph(model, data=data)
     _check_variables(graph)
+    if graph.containers:
+        data_dims = _dims_of_data(graph, list(_wanted(graph, variables).values()))
+        graph = ModelGraph(model, data=data, data_dims=data_dims)
     wanted = _wanted(graph, variables)
     density, further = _density(graph, lockstep=lockstep)
     seed, n_warmup, n_draws = pt.lvector("seed"), pt.lscalar("warmup"), pt.lscalar("draws")
@@ -169,6 +174,23 @@ def _wanted(graph: ModelGraph, variables: Sequence[str] | None) -> dict[str, Var
         if name not in known:
             raise unknown(name, "free variable or deterministic", known)
     return {name: known[name] for name in names}
+
+
+def _dims_of_data(graph: ModelGraph, wanted: Sequence[Variable]) -> dict[str, Dims]:
+    """Return the dimensions that the log-density and variables require of the data.
+
+    The loops of a sampler require nothing of them, as a loop may run no step.
+    """
+    given = Inputs()
+    given.add_values(graph, vector=True)
+    given.add_data(graph)
+    results = graph.of_point([graph.logp, *wanted])
+    outputs = {str(i): result for i, result in enumerate(results)}
+    options = ExportOptions.of("export_sampler", {"verify": False})
+    program = make_program(graph, given, outputs, options, description={})
+    pairs = zip(given.variables, program.model.graph.inputs, strict=True)
+    found = {str(v.name): dims_of(x) for v, x in pairs if v is not graph.point}
+    return {name: dims for name, dims in found.items() if dims is not None}
 
 
 def _inputs(
