@@ -169,3 +169,30 @@ def test_rows_of_attention_without_scores_have_no_gradient(name):
     found = pytensor.function(graph.inputs, slope, mode="ONNX")(x)
     p = 1 / (1 + np.e)
     np.testing.assert_allclose(found, [[p * (1 - p), p * (p - 1), 0], [0, 0, 0]], rtol=1e-5)
+
+
+@pytest.mark.parametrize("mode", [PYTHON, "FAST_COMPILE", "ONNX"], ids=["as written", "py", "onnx"])
+def test_a_quotient_is_rounded_once_before_it_is_quantised(mode):
+    """A product with a rounded reciprocal would take halves to other integers."""
+    names = ["q", "s", "z"]
+    dynamic = model_of(
+        [helper.make_node("DynamicQuantizeLinear", ["x"], names)],
+        inputs={"x": ("n",)},
+        outputs={"q": ("n",), "s": (), "z": ()},
+        dtypes={"q": TensorProto.UINT8, "z": TensorProto.UINT8},
+    )
+    fixed = model_of(
+        [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"])],
+        inputs={"x": ("n",)},
+        outputs={"q": ("n",)},
+        constants={"s": np.float32(0.1), "z": np.uint8(3)},
+        dtypes={"q": TensorProto.UINT8},
+    )
+    for model, step in ((dynamic, 1.0), (fixed, 0.05)):
+        graph = from_onnx(model)
+        with pytensor.config.change_flags(cxx=""):
+            function = pytensor.function(graph.inputs, graph.outputs, mode=mode)
+        for low, high in ((-20, 20), (1, 99), (-9, -2), (0, 1)):
+            x = (step * np.arange(low, high)).astype("float32")
+            for found, expected in zip(function(x), by_runtime(model, x), strict=True):
+                np.testing.assert_array_equal(found, expected)

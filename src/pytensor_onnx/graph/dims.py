@@ -24,10 +24,19 @@ _OPEN = 2**62
 
 
 def dims_of(value: ir.Value | None) -> Dims | None:
-    """Return the dimensions of a value, None for an unknown rank."""
+    """Return the dimensions of a value, None for an unknown rank.
+
+    A negative size, which converters of PaddlePaddle write, is an unknown one.
+
+    Examples
+    --------
+    >>> dims_of(ir.val("x", shape=(-1, 3, "n")))
+    (None, 3, 'n')
+    """
     if value is None or value.shape is None:
         return None
-    return tuple([d if isinstance(d, int) else d.value for d in value.shape.dims])
+    dims = [d if isinstance(d, int) else d.value for d in value.shape.dims]
+    return tuple([None if isinstance(d, int) and d < 0 else d for d in dims])
 
 
 def broadcast(first: Dims, second: Dims) -> Dims:

@@ -21,6 +21,7 @@ from pytensor_onnx.importing.registry.known_values import (
     static_ints,
 )
 from pytensor_onnx.importing.registry.operator_imports import onnx_import
+from pytensor_onnx.importing.registry.size_chains import is_size
 
 
 @onnx_import("Gather")
@@ -109,14 +110,28 @@ def _sliced(
 
 def _range(start: Size, end: Size, step: Size, length: Size) -> slice:
     """Return a range, with None for bounds at or beyond the ends of the axis."""
+    if not (isinstance(step, int) and step > 0) and not is_size(start):
+        start = _from_first(start, length)
     if not (isinstance(start, int) and isinstance(end, int) and isinstance(step, int)):
         return slice(start, _clipped(end, length, step), step)
     if step > 0:
         is_all = end >= (length if isinstance(length, int) else 2**31 - 1)
         return slice(start or None, None if is_all else end, None if step == 1 else step)
-    is_first = start >= (length - 1 if isinstance(length, int) else 2**31 - 1)
+    is_first = start == -1 or start >= (length - 1 if isinstance(length, int) else 2**31 - 1)
     is_to_start = end < -(length if isinstance(length, int) else 2**31)
     return slice(None if is_first else start, None if is_to_start else end, step)
+
+
+def _from_first(start: Size, length: Size) -> Size:
+    """Return the start, or the first element where it lies before that.
+
+    NumPy's ranges with negative steps are empty there.
+    """
+    if isinstance(length, int) and isinstance(start, int):
+        return max(start, -length)
+    if isinstance(start, int) and (start == -1 or start < -(2**31)):
+        return start if start == -1 else 0
+    return pt.maximum(start, -length)
 
 
 def _clipped(end: Size, length: Size, step: Size) -> Size:

@@ -9,7 +9,13 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.importing.registry.known_values import like, size, static_ints, static_number
+from pytensor_onnx.importing.registry.known_values import (
+    filled,
+    like,
+    size,
+    static_ints,
+    static_number,
+)
 from pytensor_onnx.importing.registry.operator_imports import onnx_import
 
 type Axes = tuple[int, ...]
@@ -79,7 +85,7 @@ def _extremum(
     if any(x.type.shape[axis] == 0 for axis in axes):
         kept = [1 if axis in axes else size(x, axis) for axis in range(x.type.ndim)]
         shape = kept if keepdims else [kept[a] for a in range(x.type.ndim) if a not in axes]
-        return pt.full(shape, np.asarray(_bound(dtype, largest), dtype=dtype))
+        return filled(np.asarray(_bound(dtype, largest), dtype=dtype), shape)
     if dtype == "bool":
         return function(x.astype("uint8"), axis=axes, keepdims=keepdims).astype("bool")
     return function(x, axis=axes, keepdims=keepdims)
@@ -164,7 +170,7 @@ def _accumulated(
     values = x[backwards] if reverse else x
     if exclusive:
         shape = [1 if a == position else size(x, a) for a in range(x.type.ndim)]
-        filler = pt.full(shape, like(x, first))
+        filler = filled(like(x, first), shape)
         values = pt.concatenate([filler, values[(*before, slice(None, -1))]], axis=position)
     # NumPy widens narrow integers, which PyTensor's type does not tell.
     is_narrow = np.dtype(x.type.dtype).kind in "iu"

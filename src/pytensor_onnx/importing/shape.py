@@ -12,10 +12,12 @@ import pytensor.tensor as pt
 from pytensor.raise_op import Assert
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.importing.registry.axis_sizes import axis_sizes, quotient, value_of
 from pytensor_onnx.importing.registry.known_values import (
     Size,
     as_vector,
     elements,
+    filled,
     is_size_of,
     known,
     like,
@@ -85,7 +87,11 @@ def _reshaped(x: TensorVariable, wanted: Sequence[Size]) -> TensorVariable:
         others = [n for n in wanted if not (isinstance(n, int) and n == -1)]
         count, rest = _static_product(sizes(x)), _static_product(others)
         if count is not None and rest:
-            wanted = [count // rest if isinstance(n, int) and n == -1 else n for n in wanted]
+            found: int | None = count // rest
+        else:
+            found = quotient(axis_sizes(x), [value_of(n) for n in others])
+        if found is not None:
+            wanted = [found if isinstance(n, int) and n == -1 else n for n in wanted]
         elif rest == 1 and len(others) == len(wanted) - 1 and x.type.ndim == 1:
             wanted = [size(x, 0) if isinstance(n, int) and n == -1 else n for n in wanted]
     return x.reshape(as_vector(wanted), ndim=len(wanted))
@@ -117,24 +123,30 @@ def transpose(x: TensorVariable, *, perm: tuple[int, ...] | None = None) -> Tens
 
 @onnx_import("Squeeze")
 def squeeze_by_attribute(
-    x: TensorVariable, *, axes: tuple[int, ...] | None = None
+    x: TensorVariable, *, axes: tuple[int, ...] | None = None, rank: int | None = None
 ) -> TensorVariable:
     """Remove axes of size one."""
-    return _squeezed(x, axes)
+    return _squeezed(x, axes, rank)
 
 
 @onnx_import("Squeeze", since=13)
-def squeeze(x: TensorVariable, axes: TensorVariable | None = None) -> TensorVariable:
+def squeeze(
+    x: TensorVariable, axes: TensorVariable | None = None, *, rank: int | None = None
+) -> TensorVariable:
     """Remove axes of size one."""
-    return _squeezed(x, static_ints(axes, "axes"))
+    return _squeezed(x, static_ints(axes, "axes"), rank)
 
 
-def _squeezed(x: TensorVariable, axes: Sequence[int] | None) -> TensorVariable:
+def _squeezed(x: TensorVariable, axes: Sequence[int] | None, rank: int | None) -> TensorVariable:
     if axes is None:
-        if None in x.type.shape:
+        axes = [axis for axis, length in enumerate(x.type.shape) if length == 1]
+        is_open = [axis for axis, length in enumerate(x.type.shape) if length is None]
+        # The rank of the result tells whether open axes are of size one: none of them, or all.
+        count = None if rank is None else x.type.ndim - rank - len(axes)
+        if is_open and count not in (0, len(is_open)):
             reason = "it removes all axes of size one, and the size of some is not known"
             raise not_known(reason, x)
-        axes = [axis for axis, length in enumerate(x.type.shape) if length == 1]
+        axes = [*axes, *is_open] if count else axes
     removed = {axis % x.type.ndim for axis in axes}
     for axis in removed:
         if x.type.shape[axis] is None:
@@ -216,7 +228,7 @@ def expand(
     if all(isinstance(n, int) and n == 1 for n in wanted):
         return x
     lengths = [n if x.type.shape[a] == 1 else size(x, a) for a, n in enumerate(wanted)]
-    return pt.broadcast_to(x, lengths)
+    return filled(x, lengths)
 
 
 def _repeated(x: TensorVariable, axis: int, wanted: Size) -> TensorVariable:
@@ -237,14 +249,30 @@ def _repeated(x: TensorVariable, axis: int, wanted: Size) -> TensorVariable:
 @onnx_import("Tile")
 def tile(x: TensorVariable, repeats: TensorVariable) -> TensorVariable:
     """Repeat the whole array along each axis."""
-    return pt.tile(x, elements(repeats))
+    counts = elements(repeats)
+    tiled = [
+        axis for axis, count in enumerate(counts) if not (isinstance(count, int) and count == 1)
+    ]
+    if not tiled:
+        return x
+    own, order = sizes(x), list[Any]()
+    lengths, whole = list[Size](), list[Size]()
+    for axis, count in enumerate(counts):
+        order += ["x", axis] if axis in tiled else [axis]
+        lengths += [count, own[axis]] if axis in tiled else [own[axis]]
+        whole.append(_product(count, own[axis]))
+    return _reshaped(filled(x.dimshuffle(order), lengths), whole)
+
+
+def _product(a: Size, b: Size) -> Size:
+    return b if isinstance(a, int) and a == 1 else a if isinstance(b, int) and b == 1 else a * b
 
 
 @onnx_import("ConstantOfShape")
 def constant_of_shape(shape: TensorVariable, *, value: np.ndarray | None = None) -> TensorVariable:
     """Return an array of one number, float32 zero by default."""
     number = np.float32(0) if value is None else value.reshape(())
-    return pt.full(elements(shape), number)
+    return filled(number, elements(shape))
 
 
 @onnx_import("Range")
@@ -333,7 +361,7 @@ def _padded_by_constant(
             continue
         number = count if isinstance(count, int) else pt.maximum(count, 0)
         shape = [number if a == axis else size(x, a) for a in range(x.type.ndim)]
-        parts.insert(position, pt.full(shape, pt.as_tensor(filler).astype(x.type.dtype)))
+        parts.insert(position, filled(pt.as_tensor(filler).astype(x.type.dtype), shape))
     return parts[0] if len(parts) == 1 else pt.concatenate(parts, axis=axis)
 
 

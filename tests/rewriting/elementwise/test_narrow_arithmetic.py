@@ -44,6 +44,14 @@ def test_numbers_that_float32_does_not_have_stay():
         assert op_types(program) == ["Cast", "Mul", "Cast"]
 
 
+def test_quotients_of_numbers_that_would_become_products_stay():
+    x = pt.fvector("x")
+    quotient = rounded(pt.true_div, x, pt.constant(np.float32(255)))
+    values = [np.arange(256, dtype="float32")]
+    program = compare_onnx_and_py([x], quotient, values, rtol=0)
+    np.testing.assert_array_equal(program(*values)[0], values[0] / np.float32(255))
+
+
 def test_results_that_are_used_in_float64_stay():
     x, y = pt.fvectors("x", "y")
     wide = x.astype("float64") * y.astype("float64")

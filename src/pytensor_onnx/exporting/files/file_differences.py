@@ -15,6 +15,7 @@ from pytensor_onnx.exporting.files.file_verification import load, run_on_sample
 from pytensor_onnx.exporting.files.model_reading import read_model
 from pytensor_onnx.exporting.requests.descriptions import describe
 from pytensor_onnx.exporting.verification.array_differences import disagreement
+from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.node_counts import function_sizes, operator_counts
 from pytensor_onnx.graph.weights import weight_files
 
@@ -111,8 +112,9 @@ def _given(model: ir.Model) -> list[ir.Value]:
 
 def _signature(value: ir.Value) -> tuple[Any, ...]:
     """Return what two inputs have in common that take the same arrays."""
-    dims = None if value.shape is None else [d if isinstance(d, int) else None for d in value.shape]
-    return value.name, value.dtype, dims
+    dims = dims_of(value)
+    fixed = None if dims is None else [d if isinstance(d, int) else None for d in dims]
+    return value.name, value.dtype, fixed
 
 
 def _interface(model: ir.Model) -> dict[str, str]:

@@ -7,7 +7,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx import nn
 from pytensor_onnx.errors import UnsupportedCase
-from pytensor_onnx.importing.registry.known_values import like, static_number
+from pytensor_onnx.importing.registry.known_values import filled, like, sizes, static_number
 from pytensor_onnx.importing.registry.operator_imports import MICROSOFT, onnx_import
 
 
@@ -124,13 +124,10 @@ def local_response_norm(
     """Divide by a power of the mean square over neighbouring channels."""
     before = (size - 1) // 2
     squares = pt.sqr(x)
-    shape = [*x.shape]
-    edges = [[*shape], [*shape]]
-    edges[0][1], edges[1][1] = before, size - 1 - before
-    padded = pt.concatenate(
-        [pt.zeros(edges[0], x.type.dtype), squares, pt.zeros(edges[1], x.type.dtype)], axis=1
-    )
-    total = sum(padded[:, i : i + x.shape[1]] for i in range(size))
+    batch, channels, *spatial = sizes(x)
+    edges = [filled(like(x, 0), [batch, n, *spatial]) for n in (before, size - 1 - before)]
+    padded = pt.concatenate([edges[0], squares, edges[1]], axis=1)
+    total = sum(padded[:, i : i + channels] for i in range(size))
     return x / pt.pow(like(x, bias) + like(x, alpha / size) * total, like(x, beta))
 
 

@@ -12,7 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.importing.networks.imported_convolutions import conv
 from pytensor_onnx.importing.products import matmul
-from pytensor_onnx.importing.registry.known_values import size
+from pytensor_onnx.importing.registry.known_values import like, size
 from pytensor_onnx.importing.registry.operator_imports import onnx_import
 from pytensor_onnx.importing.registry.operator_types import dtype_name
 
@@ -36,8 +36,27 @@ def quantize(
     dtype = dtype_name(ir.DataType(output_dtype)) if output_dtype else "uint8"
     dtype = dtype if zero is None else zero.type.dtype
     wide = dtype_name(ir.DataType(precision)) if precision else _common(x, scale)
-    quotient = x.astype(wide) / _along(scale, x, axis, block_size).astype(wide)
-    return _quantized(quotient, zero, dtype, x, axis, block_size)
+    divisor = _along(scale, x, axis, block_size).astype(wide)
+    return _quantized(_quotient(x.astype(wide), divisor), zero, dtype, x, axis, block_size)
+
+
+def _quotient(x: TensorVariable, divisor: TensorVariable) -> TensorVariable:
+    """Divide in float64 and round to the dtype, which gives the quotient of that dtype.
+
+    Rewrites replace a division by a constant by a product, which may differ in the last place.
+    """
+    return (x.astype("float64") / divisor.astype("float64")).astype(x.type.dtype)
+
+
+@onnx_import("DynamicQuantizeLinear")
+def quantize_dynamically(x: TensorVariable) -> list[TensorVariable]:
+    """Quantise to uint8, with the scale and zero point of the smallest range that has zero."""
+    most, zero = like(x, 255), like(x, 0)
+    least = pt.minimum(pt.min(x), zero)
+    room = pt.maximum(pt.max(x), zero) - least
+    scale = _quotient(pt.switch(pt.eq(room, zero), most, room), pt.constant(most))
+    point = pt.round(pt.clip(-(least / scale), zero, most), "half_to_even").astype("uint8")
+    return [_quantized(_quotient(x, scale), point, "uint8", x), scale, point]
 
 
 def _common(x: TensorVariable, scale: TensorVariable) -> str:

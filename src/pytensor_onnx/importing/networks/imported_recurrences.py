@@ -11,7 +11,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import UnsupportedCase
-from pytensor_onnx.importing.registry.known_values import like, size
+from pytensor_onnx.importing.registry.known_values import filled, like, size
 from pytensor_onnx.importing.registry.operator_imports import onnx_import
 from pytensor_onnx.ops.networks import recurrent_ops as ops
 
@@ -261,7 +261,7 @@ def _loop(
     """Run the steps of the standard in a scan; steps beyond a length keep the state."""
     x, r, is_reversed = of.x, of.r, direction.is_reversed
     hidden = size(r, 2)
-    zeros = pt.zeros((size(x, 1), hidden), dtype=x.type.dtype)
+    zeros = filled(like(x, 0), [size(x, 1), hidden])
     initial = [zeros if s is None else s[0] for s in of.states]
     half = layer.gates * hidden
     of_input = None if of.bias is None else of.bias[0, :half]
@@ -307,7 +307,7 @@ def _loop(
         pt.concatenate([first[None], trace])[-1][None]
         for first, trace in zip(initial, traces, strict=False)
     ]
-    return [outputs[:, None], *last]
+    return [ops.with_steps_of(outputs[:, None], x), *last]
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from pytensor_onnx.errors import (
     UnsupportedTypeError,
     did_you_mean,
 )
+from pytensor_onnx.importing.registry.axis_sizes import name_axes
 from pytensor_onnx.importing.registry.model_walk import ModelWalk, constant_array, tensor_type
 from pytensor_onnx.user_code import trace_of_caller
 
@@ -129,6 +130,12 @@ def build_graph(source: ModelSource, given: Mapping[str, Any]) -> BuiltGraph:
         except UnsupportedCase as problem:
             type_ = str(value.type or "no type")
             problems.append(Problem(type_, name, "", problem.reason, problem.hint, is_type=True))
+    name_axes(
+        [
+            (v, [getattr(d, "value", None) for d in f.shape or ()])
+            for v, f in zip(inputs, free, strict=True)
+        ]
+    )
     model_walk = ModelWalk(
         source.model.functions, source.constant, problems, source.model.opset_imports
     )

@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
-from pytensor.graph.basic import Constant, Variable, equal_computations
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.traversal import explicit_graph_inputs, toposort
 from pytensor.scan.op import Scan
-from pytensor.tensor.basic import Join, MakeVector
+from pytensor.tensor.basic import Join, MakeVector, alloc
 from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import UnsupportedCase
+from pytensor_onnx.importing.registry.axis_sizes import axis_sizes, value_of
 
 type Size = int | TensorVariable
 
@@ -102,7 +104,30 @@ def is_size_of(number: Size, x: TensorVariable, axis: int) -> bool:
     """
     if isinstance(number, int):
         return x.type.shape[axis] == number
-    return number is size(x, axis) or equal_computations([number], [x.shape[axis]])
+    return value_of(number) == axis_sizes(x)[axis]
+
+
+def filled(value: Any, lengths: Sequence[Size]) -> TensorVariable:
+    """Broadcast a value to sizes.
+
+    Other than `pt.full`, it does not rewrite all that the sizes are computed from, to find ones
+    that are known.
+
+    Examples
+    --------
+    >>> x = pt.matrix("x")
+    >>> filled(0.0, [size(x, 0), 3]).type.shape
+    (None, 3)
+    """
+    value = pt.as_tensor(value)
+    added = len(lengths) - value.type.ndim
+    shape = tuple(
+        n if isinstance(n, int) else value.type.shape[axis] if is_whole else None
+        for axis, n in enumerate(lengths, start=-added)
+        for is_whole in [axis >= 0 and not value.type.broadcastable[axis]]
+    )
+    sizes = [pt.as_tensor(n, dtype="int64") if isinstance(n, int) else n for n in lengths]
+    return Apply(alloc, [value, *sizes], [TensorType(value.type.dtype, shape)()]).outputs[0]
 
 
 def elements(vector: Variable) -> list[Size]:

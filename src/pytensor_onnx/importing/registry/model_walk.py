@@ -17,6 +17,7 @@ from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import Problem, UnsupportedCase, did_you_mean
+from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.importing.registry import kept_operators, operator_groups, own_functions
 from pytensor_onnx.importing.registry.bodies import Body, BodyFailure, Environment
 from pytensor_onnx.importing.registry.known_values import folded
@@ -185,6 +186,8 @@ class ModelWalk:
             attributes["outputs"] = len(node.outputs)
         if "kept_axes" in found.facts:
             attributes["kept_axes"] = _kept_axes(node)
+        if "rank" in found.facts:
+            attributes["rank"] = None if (shape := node.outputs[0].shape) is None else len(shape)
         results = found.function(*operands, **attributes)
         if results is NotImplemented:
             return self._by_standard(node, operands, opset)
@@ -354,7 +357,7 @@ def tensor_type(value: ir.Value) -> TensorType:
         raise UnsupportedCase(
             "its rank is not known", "give a variable, in from_onnx(model, inputs={name: variable})"
         )
-    return TensorType(dtype, tuple(d if isinstance(d, int) else None for d in value.shape))
+    return TensorType(dtype, tuple(d if isinstance(d, int) else None for d in dims_of(value) or ()))
 
 
 def constant_array(tensor: ir.TensorProtocol) -> np.ndarray:

@@ -14,7 +14,7 @@ from pytensor_onnx.late_names import import_modules
 MICROSOFT = "com.microsoft"
 MACHINE_LEARNING = "ai.onnx.ml"
 
-_FACTS = {"kept_axes", "outputs"}
+_FACTS = {"kept_axes", "outputs", "rank"}
 _IMPORTS: defaultdict[tuple[str, str], list[OperatorImport]] = defaultdict(list)
 
 
@@ -35,9 +35,9 @@ class OperatorImport:
     attributes
         Names of the attributes.
     facts
-        Keywords for facts of the node: ``outputs``, the number of its results, and
-        ``kept_axes``, the axes, counted from the last, of equal sizes in the first operand and
-        the first result.
+        Keywords for facts of the node: ``outputs``, the number of its results, ``rank``, the
+        number of axes that the file gives the first one, or None, and ``kept_axes``, the axes,
+        counted from the last, of equal sizes in the first operand and the first result.
     """
 
     operator: str

@@ -27,7 +27,8 @@ type Sizes = np.ndarray
 _MOST = 64
 _ARRANGING = frozenset({"Concat", "Gather", "Reshape", "Slice", "Squeeze", "Unsqueeze"})
 """Operators that compute nothing, and may move any integers."""
-_INTEGERS = ("int64", "int32")
+_INTEGERS = {7: "int64", 6: "int32"}
+"""Dtypes of sizes by their numbers in ONNX."""
 
 
 def size_result(
@@ -52,11 +53,13 @@ def size_result(
             return None
         arrays.append(array)
     dtype = next(v.type.dtype for v in operands if v is not None and _is_symbolic(v, of_any))
+    if operator in ("Cast", "Equal"):
+        dtype = "bool" if operator == "Equal" else _INTEGERS.get(attributes["to"], dtype)
     try:
         result = function(*arrays, **attributes)
     except (TypeError, IndexError, ValueError, _NotArithmetic):
         return None
-    return _variable(np.asarray(result, dtype=object), "bool" if operator == "Equal" else dtype)
+    return _variable(np.asarray(result, dtype=object), dtype)
 
 
 class _NotArithmetic(Exception):  # noqa: N818  (control flow)
@@ -67,7 +70,7 @@ def _is_symbolic(variable: Variable | None, of_any: bool) -> bool:
     """Return whether a variable is a size, or vector of such; any integer if asked for."""
     if variable is None or known(variable) is not None:
         return False
-    if getattr(variable.type, "dtype", "") not in _INTEGERS:
+    if getattr(variable.type, "dtype", "") not in _INTEGERS.values():
         return False
     if of_any and variable.type.ndim == 0:
         return True
@@ -84,7 +87,7 @@ def _array(variable: Variable, of_any: bool) -> Sizes | None:
     if not _is_symbolic(variable, of_any):
         return None
     if variable.type.ndim == 0:
-        return _object(np.empty((), dtype=object), [variable])
+        return _object(np.empty((), dtype=object), [_number(variable)])
     array = np.empty(len(variable.owner.inputs), dtype=object)
     return _object(array, [_number(v) for v in variable.owner.inputs])
 
@@ -96,8 +99,13 @@ def _object(array: Sizes, values: Sequence[Any]) -> Sizes:
 
 
 def _number(variable: Variable) -> Size:
+    """Return an int, or a variable; that of a size in int64, which holds every size."""
     value = known(variable)
-    return variable if value is None else int(value)
+    if value is not None:
+        return int(value)
+    cast = elementwise(variable, ps.Cast)
+    is_wide = cast is not None and cast.inputs[0].type.dtype == "int64"
+    return cast.inputs[0] if cast is not None and is_wide and is_size(variable) else variable
 
 
 def _variable(array: Sizes, dtype: str) -> TensorVariable | None:
@@ -143,20 +151,16 @@ def _gather(x: Sizes, indices: Sizes, *, axis: int = 0) -> Sizes:
     return np.take(x, indices.astype("int64"), axis=axis)
 
 
-def _slice(
-    x: Sizes, starts: Sizes, ends: Sizes, axes: Sizes | None = None, steps: Sizes | None = None
-) -> Sizes:
-    if x.ndim != 1 or starts.size != 1:
+def _slice(x: Sizes, *bounds: Sizes, **attributes: Any) -> Sizes:
+    """Take a range; its bounds are attributes before opset 10, and operands since."""
+    given = [np.asarray(attributes[k]) for k in ("starts", "ends") if k in attributes]
+    starts, ends, _axes, steps = [*given, *bounds, None, None][:4]
+    if x.ndim != 1 or starts is None or ends is None or starts.size != 1:
         raise _NotArithmetic
-    step = 1 if steps is None else int(steps[0])
-    return (
-        x[int(starts[0]) : int(ends[0]) : step] if step > 0 else _backwards(x, starts, ends, step)
-    )
-
-
-def _backwards(x: Sizes, starts: Sizes, ends: Sizes, step: int) -> Sizes:
-    end = int(ends[0])
-    return x[int(starts[0]) : None if end < -len(x) else end : step]
+    start, end, step = int(starts[0]), int(ends[0]), 1 if steps is None else int(steps[0])
+    if step < 0:
+        return x[max(start, -len(x)) : None if end < -len(x) else end : step]
+    return x[start:end:step]
 
 
 def _concat(*parts: Sizes, axis: int) -> Sizes:
@@ -178,7 +182,7 @@ def _reshape(x: Sizes, shape: Sizes, **_: Any) -> Sizes:
 
 
 def _cast(x: Sizes, *, to: int, **_: Any) -> Sizes:
-    if to != 7:  # int64, the dtype of sizes
+    if to not in _INTEGERS:
         raise _NotArithmetic
     return x
 

@@ -92,8 +92,8 @@ class RecurrentOp(NetworkOp):
             pt.concatenate([first[None], trace])[-1][None]
             for first, trace in zip(initial, traces, strict=True)
         ]
-        outputs = traces[0][::-1] if self.is_reversed else traces[0]
-        return [outputs[:, None], *last]
+        outputs = (traces[0][::-1] if self.is_reversed else traces[0])[:, None]
+        return [with_steps_of(outputs, x), *last]
 
     def _biases(self, bias: TensorVariable, r: TensorVariable) -> list[TensorVariable]:
         """Return the bias of the product with inputs, and of the product with states if needed."""
@@ -145,6 +145,13 @@ class RecurrentOp(NetworkOp):
         """Infer the sizes of the results from the sizes of the inputs."""
         (time, batch, _), _, (one, _, hidden) = input_shapes[:3]
         return [[time, one, batch, hidden], *[[one, batch, hidden]] * self.n_states]
+
+
+def with_steps_of(outputs: TensorVariable, x: TensorVariable) -> TensorVariable:
+    """Return the outputs of a loop over a sequence, with its number of steps if that is static."""
+    if x.type.shape[0] is None or outputs.type.shape[0] is not None:
+        return outputs
+    return pt.specify_shape(outputs, (x.type.shape[0], *[None] * (outputs.type.ndim - 1)))
 
 
 class LSTM(RecurrentOp):

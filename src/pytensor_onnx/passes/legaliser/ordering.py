@@ -50,7 +50,8 @@ def _numbers_then_nan(
 
 
 def unique(build: Builder, node: ir.Node) -> list[ir.Value]:
-    """Return the unique numbers, then one NaN if there is any."""
+    """Return the unique numbers, then one NaN if there is any; or all in order of appearance."""
+    is_sorted = _is_sorted(node)
 
     def body(inner: Builder, x: ir.Value) -> list[ir.Value]:
         flat = inner.Reshape(x, inner.ints([-1]))
@@ -63,7 +64,7 @@ def unique(build: Builder, node: ir.Node) -> list[ir.Value]:
         first = inner.Slice(others, inner.ints([0]), inner.ints([1]))
         zeros = inner.ConstantOfShape(inner.Shape(flat), value=np.zeros(1, "int64"))
         last = inner.Add(zeros, inner.Shape(values))
-        return [
+        found = [
             inner.Concat(values, inner.Gather(flat, first, axis=0), axis=0),
             inner.Concat(inner.Gather(numbers, index, axis=0), first, axis=0),
             inner.ScatterElements(last, numbers, inverse, axis=0),
@@ -73,8 +74,30 @@ def unique(build: Builder, node: ir.Node) -> list[ir.Value]:
                 axis=0,
             ),
         ]
+        if is_sorted:
+            return found
+        order, *rest = _by_appearance(inner, found[1:])
+        return [inner.Gather(found[0], order, axis=0), *rest]
 
-    return list(build.call("Unique", body, required(node.inputs[0])))[: len(node.outputs)]
+    name = "Unique" if is_sorted else "UniqueUnsorted"
+    return list(build.call(name, body, required(node.inputs[0])))[: len(node.outputs)]
+
+
+def _is_sorted(node: ir.Node) -> bool:
+    return bool(node.attributes.get_int("sorted", 1))
+
+
+def _by_appearance(build: Builder, results: list[ir.Value]) -> list[ir.Value]:
+    """Return the order of first places, and first places, inverse and counts in that order."""
+    first, inverse, counts = results
+    order = build.TopK(first, build.Shape(first), largest=0, outputs=2)[1]
+    ranks = build.TopK(order, build.Shape(first), largest=0, outputs=2)[1]
+    return [
+        order,
+        build.Gather(first, order, axis=0),
+        build.Gather(ranks, inverse, axis=0),
+        build.Gather(counts, order, axis=0),
+    ]
 
 
 def unique_slices(build: Builder, node: ir.Node) -> list[ir.Value]:
@@ -100,6 +123,8 @@ def unique_slices(build: Builder, node: ir.Node) -> list[ir.Value]:
     last.shape = ir.Shape([dims[axis], 1])
     padded = build.Concat(ranks, last, axis=1)
     _, *rest = _guarded(build.Unique(padded, axis=0, outputs=4))
+    if not _is_sorted(node):
+        _, *rest = _by_appearance(build, rest)
     return [build.Gather(x, rest[0], axis=axis), *rest][: len(node.outputs)]
 
 

@@ -40,6 +40,9 @@ def narrow_arithmetic(fgraph: FunctionGraph, node: Apply) -> list[Variable] | No
         return None
     if only_client(fgraph, wide) is None:
         return None
+    if inner.op == true_div and isinstance(inner.inputs[1], Constant):
+        # In float32 the division would become a product with a rounded reciprocal.
+        return None
     operands = [_narrow(x) for x in inner.inputs]
     if any(x is None for x in operands):
         return None
