@@ -18,8 +18,7 @@ def loo(folder: Path) -> dict[str, float]:
     names = list(scorer.input_columns)
 
     def loo_of_rows(*columns: pa.ChunkedArray) -> pa.Array:
-        table = {name: x.to_numpy() for name, x in zip(names, columns, strict=True)}
-        by_draw = scorer(table)["logp_y"]
+        by_draw = scorer(dict(zip(names, columns, strict=True)))["logp_y"]
         elpd, k, _ = array_stats.loo(by_draw[:, None, :])
         return pa.StructArray.from_arrays([pa.array(elpd), pa.array(k)], ["elpd", "k"])
 

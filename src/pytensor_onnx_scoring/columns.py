@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from math import inf
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
+from pytensor_onnx_scoring.exact_casts import NUMBERS, exactly, first_changed, of_objects
 from pytensor_onnx_scoring.interface import Dim, Tensor
 
 NULLS = "has nulls: fill or drop these rows"
+LENGTHS = "has lists of different lengths"
+
+_EXACT_DECIMAL = 10**15
+"""Integers up to which float64 has all decimals of as many digits."""
+_EXACT_POWER = 22
+"""Largest power of ten that float64 has exactly."""
 
 
 class Problem(ValueError):  # noqa: N818  (collected, and raised together)
     """The reason why one column does not fit the file."""
 
 
-def converted(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def converted(values: np.ndarray, dtype: np.dtype, first: int = 0) -> np.ndarray:
     """Return values in another dtype, where no number changes but for the rounding of floats.
+
+    Parameters
+    ----------
+    values, dtype
+        The values, and the dtype.
+    first
+        Row of the table from which the values are, for messages.
 
     Raises
     ------
     Problem
-        If a number would change.
+        If a number would change; with the first one.
 
     Examples
     --------
@@ -30,23 +47,31 @@ def converted(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     array([1., 2.], dtype=float32)
     >>> converted(np.array([2**24 + 1]), np.dtype("float32"))
     Traceback (most recent call last):
-    pytensor_onnx_scoring.columns.Problem: has integers with more digits than float32 has
+    pytensor_onnx_scoring.columns.Problem: has integers with more digits than float32 has: ...
     """
-    given = values.dtype
     if dtype.kind == "O":
         return _strings(values)
-    if given == dtype:
+    if values.dtype == dtype:
         return values
-    if given.kind == "O":
-        values, given = _typed(values)
-    kinds = given.kind + dtype.kind
-    if np.can_cast(given, dtype):
-        return values.astype(dtype)
-    if kinds == "ff":
-        return _rounded(values, dtype)
-    if given.kind in "iu" and dtype.kind in "iuf":
-        return _exact(values, dtype)
-    raise Problem(f"is of {given}, the file takes {dtype}")
+    if values.dtype.kind == "O":
+        values = _typed(values, dtype, first)
+    if values.dtype.kind == dtype.kind == "f":
+        return _rounded(values, dtype, first)
+    if values.dtype.kind not in (*NUMBERS, "O"):
+        raise Problem(f"is of {values.dtype}, the file takes {dtype}")
+    found = exactly(values, dtype)
+    if found is None:
+        index, number = first_changed(values, dtype) or ((), "some")
+        reason = f"has numbers that {dtype} does not have"
+        if isinstance(number, Integral):
+            longer = f"has integers with more digits than {dtype} has"
+            reason = longer if dtype.kind == "f" else f"has integers beyond the range of {dtype}"
+        raise Problem(f"{reason}: {number}{_row(index, first)}")
+    return found
+
+
+def _row(index: Sequence[int], first: int) -> str:
+    return f" in row {first + index[0]}" if len(index) else ""
 
 
 def _strings(values: np.ndarray) -> np.ndarray:
@@ -62,41 +87,71 @@ def _strings(values: np.ndarray) -> np.ndarray:
     return values
 
 
-def _typed(values: np.ndarray) -> tuple[np.ndarray, np.dtype]:
-    """Return an array of Python objects as one of numbers."""
+def _typed(values: np.ndarray, dtype: np.dtype, first: int) -> np.ndarray:
+    """Return an array of Python objects as one of numbers; large integers remain objects."""
     if any(value is None for value in values.flat):
         raise Problem(NULLS)
     try:
         array = np.array(values.tolist() or np.zeros(values.shape))
     except ValueError:
         raise Problem("has arrays of different sizes") from None
-    if array.dtype.kind not in "biuf":
+    if array.dtype.kind == "f" and array.shape == values.shape:
+        array = of_objects(values.tolist())
+    if array.dtype.kind in NUMBERS:
+        return array
+    if array.dtype.kind != "O":
         raise Problem(f"is of {array.dtype}, and not of numbers")
-    return array, array.dtype
+    if others := {type(value) for value in array.flat if not isinstance(value, Real | Decimal)}:
+        names = ", ".join(sorted(kind.__name__ for kind in others))
+        raise Problem(f"has values of {names}, and not of numbers")
+    if dtype.kind != "f" or all(isinstance(value, Integral) for value in array.flat):
+        return array
+    return _of_decimals(array, first)
 
 
-def _rounded(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def _of_decimals(values: np.ndarray, first: int) -> np.ndarray:
+    """Return decimals as float64, if it has all of their digits."""
+    floats = np.empty(values.shape)
+    for index, value in np.ndenumerate(values):
+        try:
+            floats[index] = number = float(value)
+        except OverflowError:
+            number = inf
+        # The text of a float has as many digits as tell it from others.
+        if value not in (number, Decimal(repr(number))) and number == number:  # noqa: PLR0124
+            text = f"{value}{_row(index, first)}"
+            raise Problem(f"has numbers with more digits than float64 has: {text}")
+    return floats
+
+
+def scaled(integers: np.ndarray, scale: int) -> np.ndarray | None:
+    """Return decimals of integers and their number of digits after the point, None if too long.
+
+    Both operands of the division are exact, so that its result is the float next to the decimal.
+
+    Examples
+    --------
+    >>> scaled(np.array([150, -25]), 2)
+    array([ 1.5 , -0.25])
+    """
+    if scale == 0 or integers.size == 0:
+        return integers
+    is_short = integers.min() >= -_EXACT_DECIMAL and integers.max() <= _EXACT_DECIMAL
+    if not is_short or not 0 < scale <= _EXACT_POWER:
+        return None
+    return integers / 10.0**scale
+
+
+def _rounded(values: np.ndarray, dtype: np.dtype, first: int) -> np.ndarray:
     try:
         with np.errstate(over="raise"):
             return values.astype(dtype)
     except FloatingPointError:
-        raise Problem(f"has numbers beyond the range of {dtype}") from None
-
-
-def _exact(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Return integers as other integers or floats, if all are the same numbers."""
-    if dtype.kind == "f":
-        with np.errstate(invalid="ignore", over="ignore"):
-            floats = values.astype(dtype)
-            is_same = np.isfinite(floats) & (floats.astype(values.dtype) == values)
-            is_same &= floats < np.iinfo(values.dtype).max
-        if not np.all(is_same):
-            raise Problem(f"has integers with more digits than {dtype} has")
-        return floats
-    bounds = np.iinfo(dtype)
-    if values.size and (int(values.min()) < bounds.min or int(values.max()) > bounds.max):
-        raise Problem(f"has integers beyond the range of {dtype}")
-    return values.astype(dtype)
+        with np.errstate(over="ignore"):
+            beyond = np.isinf(values.astype(dtype)) & np.isfinite(values)
+        index = tuple(np.argwhere(beyond)[0])
+        text = f"{values[index]}{_row(index, first)}"
+        raise Problem(f"has numbers beyond the range of {dtype}: {text}") from None
 
 
 def check_shape(shape: Sequence[int], wanted: Sequence[Dim], sizes: dict[str, int]) -> None:
@@ -134,7 +189,7 @@ def constant(value: Any, tensor: Tensor) -> np.ndarray:
     Problem
         If dtype or shape do not fit.
     """
-    array = np.asarray(value)
+    array = of_objects(value)
     if array.size == 1 and all(dim in (1, None) or isinstance(dim, str) for dim in tensor.shape):
         array = array.reshape((1,) * len(tensor.shape))
     check_shape(array.shape, tensor.shape, {})

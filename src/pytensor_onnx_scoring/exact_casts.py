@@ -25,7 +25,7 @@ def exactly(values: Any, dtype: str | np.dtype) -> np.ndarray | None:
     >>> exactly([2**53 + 1], "float64") is None
     True
     """
-    given, wanted = np.asarray(values), np.dtype(dtype)
+    given, wanted = of_objects(values), np.dtype(dtype)
     if given.dtype == wanted or given.dtype.kind not in NUMBERS + "O":
         return given
     if _has_all(wanted, given):
@@ -47,7 +47,7 @@ def first_changed(values: Any, dtype: str | np.dtype) -> tuple[tuple[int, ...], 
     >>> first_changed([1, 2**24 + 1], "float32")
     ((1,), np.int64(16777217))
     """
-    given, wanted = np.asarray(values), np.dtype(dtype)
+    given, wanted = of_objects(values), np.dtype(dtype)
     if given.dtype.kind == "O":
         return next(((i, x) for i, x in np.ndenumerate(given) if exactly(x, wanted) is None), None)
     if given.dtype.kind not in NUMBERS:
@@ -56,6 +56,26 @@ def first_changed(values: Any, dtype: str | np.dtype) -> tuple[tuple[int, ...], 
         places = np.argwhere(changed(given, given.astype(wanted)))
     index = tuple(map(int, places[0])) if len(places) else None
     return None if index is None else (index, given[index])
+
+
+def of_objects(values: Any) -> np.ndarray:
+    """Return an array; integers that NumPy would round beside floats remain Python's own.
+
+    Examples
+    --------
+    >>> of_objects([1, 0.5]), of_objects([2**53 + 1, 0.5])
+    (array([1. , 0.5]), array([9007199254740993, 0.5], dtype=object))
+    """
+    array = np.asarray(values)
+    if array.dtype.kind == "f" and not hasattr(values, "dtype") and _has_large(array):
+        objects = np.asarray(values, object)
+        return objects if changed(objects, array).any() else array
+    return array
+
+
+def _has_large(array: np.ndarray) -> bool:
+    """Return whether an array has numbers from which float64 does not have all integers."""
+    return bool(np.any(np.abs(array) >= 2**53))
 
 
 def changed(given: np.ndarray, converted: np.ndarray) -> np.ndarray:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from pytensor_onnx_scoring.columns import Problem, check_shape, converted
 from pytensor_onnx_scoring.interface import Tensor
-from pytensor_onnx_scoring.problems import raise_problems
+from pytensor_onnx_scoring.problems import meant, raise_problems
 from pytensor_onnx_scoring.tables import Block, Table
 
 _CACHE_LINE = 64
@@ -31,7 +33,7 @@ class Feeder:
     """
 
     def __init__(self, inputs: Sequence[Tensor], table: Table) -> None:
-        self._inputs = inputs
+        self._inputs = _with_features(inputs, table)
         self._whole = table.matrix is not None
         self._columns: dict[str, np.ndarray] = {}
         self._blocks: dict[str, Block] = {}
@@ -62,12 +64,16 @@ class Feeder:
             if len(self._inputs) > 1:
                 named = ", ".join(x.name for x in self._inputs)
                 return [f"an array without names has no columns {named}: give a dict of columns"]
-            self._columns[self._inputs[0].name] = column = table.column("")
+            try:
+                self._columns[self._inputs[0].name] = column = table.column("")
+            except Problem as problem:
+                return [f"column {self._inputs[0].name} {problem}"]
             return [] if column.ndim else ["the array has no axis of rows"]
         names = list(dict.fromkeys(name for x in self._inputs for name in x.features or (x.name,)))
         known = set(table.names)
         missing = [name for name in names if name not in known]
-        problems = [f"column {name} is missing" for name in missing]
+        unused = known.difference(names) if missing else set()
+        problems = [f"column {name} is missing{self._way_out(name, unused)}" for name in missing]
         for tensor in self._inputs:
             if tensor.features and not missing and (block := table.block(tensor.features)):
                 self._blocks[tensor.name] = block
@@ -83,6 +89,17 @@ class Feeder:
                 problems.append(f"column {name} {problem}")
         return problems
 
+    def _way_out(self, name: str, unused: Collection[object]) -> str:
+        """Return how to give a missing column: by a similar name, or as columns of a matrix."""
+        matrices = [x for x in self._inputs if x.name == name and len(x.of_row) == 1]
+        if (similar := meant(name, unused)) or not matrices or matrices[0].features:
+            return similar
+        size = matrices[0].of_row[0]
+        if size == 1:
+            return ""
+        count = f" of {size} columns" if isinstance(size, int) else ""
+        return f": it is a matrix{count}, name them by feature_names={{{name!r}: [...]}}"
+
     def feeds(self, start: int, stop: int) -> dict[str, np.ndarray]:
         """Return the inputs of a range of rows.
 
@@ -96,10 +113,13 @@ class Feeder:
         found = {}
         for tensor in self._inputs:
             if tensor.features and not self._whole:
-                found[tensor.name] = self._gathered(tensor, start, stop, problems)
+                matrix = self._gathered(tensor, start, stop, problems)
+                found[tensor.name] = matrix if tensor.of_row else matrix[:, 0]
                 continue
             try:
-                values = converted(self._columns[tensor.name][start:stop], tensor.dtype)
+                values = converted(self._columns[tensor.name][start:stop], tensor.dtype, start)
+                if values.ndim == 1 and tensor.is_single:
+                    values = values.reshape(len(values), *(1 for _ in tensor.of_row))
                 check_shape(values.shape, tensor.shape, sizes)
                 found[tensor.name] = np.ascontiguousarray(values)
             except Problem as problem:
@@ -125,8 +145,26 @@ class Feeder:
             parts = [x for column in columns for x in (column, filler)] if len(filler) else columns
             np.concatenate(parts, out=block.reshape(-1))
         else:
-            problems += _converted_rows(block[:, :rows], columns, tensor)
+            problems += _converted_rows(block[:, :rows], columns, tensor, start)
         return np.ascontiguousarray(block[:, :rows].T)
+
+
+def _with_features(inputs: Sequence[Tensor], table: Table) -> Sequence[Tensor]:
+    """Return inputs; a lone matrix without names takes as many columns of a table in order."""
+    if len(inputs) != 1 or inputs[0].features or len(inputs[0].of_row) != 1:
+        return inputs
+    [matrix], names = inputs, list(table.names)
+    size = matrix.of_row[0]
+    # A lone column of one element may have the name of the input, misspelled.
+    if size == 1 or len(names) != size or len(set(names)) != size or matrix.name in names:
+        return inputs
+    if names != list(range(len(names))):
+        warnings.warn(
+            f"the file does not name the columns of {matrix.name}, which are taken as they stand "
+            f"in the table. To take them by name: feature_names={{{matrix.name!r}: {names}}}",
+            stacklevel=4,
+        )
+    return [replace(matrix, features=tuple(names))]
 
 
 def _space_after(size: int, itemsize: int) -> int:
@@ -142,12 +180,12 @@ def _space_after(size: int, itemsize: int) -> int:
 
 
 def _converted_rows(
-    block: np.ndarray, columns: Sequence[np.ndarray], tensor: Tensor
+    block: np.ndarray, columns: Sequence[np.ndarray], tensor: Tensor, first: int
 ) -> Iterator[str]:
     """Copy columns to the rows of a block, and yield their problems."""
     for row, name, values in zip(block, tensor.features, columns, strict=True):
         try:
             check_shape(values.shape, (None,), {})
-            row[:] = converted(values, tensor.dtype)
+            row[:] = converted(values, tensor.dtype, first)
         except Problem as problem:
             yield f"column {name} {problem}"

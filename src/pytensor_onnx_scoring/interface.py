@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pytensor_onnx_scoring.problems import ScoringError, raise_problems, similar
+from pytensor_onnx_scoring.zip_maps import Labels, labels_of, value_type
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -46,7 +48,9 @@ class Tensor:
     axis
         The axis of the rows, None if it has none.
     features
-        Names of the columns along its other axis.
+        Names of the columns along its other axis, or of the one column of rows.
+    labels
+        Classes of an output that has a map of probabilities for each row, instead of a tensor.
     """
 
     name: str
@@ -54,22 +58,28 @@ class Tensor:
     shape: tuple[Dim, ...]
     axis: int | None
     features: tuple[str, ...] = ()
+    labels: Labels = ()
 
     @property
     def of_row(self) -> tuple[Dim, ...]:
         """The axes without that of the rows."""
         return tuple(dim for i, dim in enumerate(self.shape) if i != self.axis)
 
+    @property
+    def is_single(self) -> bool:
+        """Whether a row has one element, so that its column is of numbers or strings."""
+        return self.of_row in ((), (1,))
+
     def __str__(self) -> str:
         return f"{self.dtype}[{', '.join('?' if dim is None else str(dim) for dim in self.shape)}]"
 
     def columns(self) -> dict[str, np.dtype]:
         """Return the dtypes of its columns, of which one of an array may be in a cell."""
-        if self.features:
-            return dict.fromkeys(self.features, self.dtype)
+        if self.features or self.is_single:
+            return dict.fromkeys(self.features or (self.name,), self.dtype)
         if any(not isinstance(dim, int) for dim in self.of_row):
             return {self.name: np.dtype(object)}
-        return {self.name: np.dtype((self.dtype, self.of_row)) if self.of_row else self.dtype}
+        return {self.name: np.dtype((self.dtype, self.of_row))}
 
 
 @dataclass(frozen=True)
@@ -90,32 +100,41 @@ class Interface:
     bytes_of_row: int
 
 
-def interface_of(session: InferenceSession, constants: Collection[str]) -> Interface:
+def interface_of(
+    session: InferenceSession,
+    model: str | bytes,
+    constants: Collection[str],
+    feature_names: Mapping[str, Sequence[str]],
+) -> Interface:
     """Read the interface of a file.
 
     Parameters
     ----------
     session
         The session of the file.
+    model
+        Path of the file, or its bytes.
     constants
         Names of inputs that have no axis of rows, although their first axis may have any size.
+    feature_names
+        Names of columns, by inputs and outputs, instead of those in the metadata.
 
     Raises
     ------
     ScoringError
-        If an input has a type that no column has; outputs of such types are left out.
+        If an input has a type that no column has, or names do not fit; outputs of such types are
+        left out.
     """
     metadata = session.get_modelmeta().custom_metadata_map
-    features = _features(metadata.get(FEATURE_NAMES, "{}"))
+    features = {**_features(metadata.get(FEATURE_NAMES, "{}")), **feature_names}
     given = session.get_inputs()
     first = {x.name: x.shape[0] for x in given if x.name not in constants and x.shape}
     rows = {dim for dim in first.values() if not isinstance(dim, int)}
     if (named := metadata.get(BATCH_AXIS, "")) in rows:
         rows = {named}
     inputs = [_tensor(x, 0 if first.get(x.name, 0) in rows else None, features) for x in given]
-    # Maps and sequences, such as the probabilities of scikit-learn's classifiers, are no columns.
-    tensors = [x for x in session.get_outputs() if _kind(x) in _DTYPES]
-    outputs = [_tensor(x, _row_axis(x.shape, rows), features) for x in tensors]
+    outputs = _outputs(session, model, rows, features)
+    _check_names(feature_names, (*inputs, *outputs))
     return Interface(
         tuple(x for x in inputs if x.axis is not None),
         tuple(x for x in inputs if x.axis is None),
@@ -134,6 +153,25 @@ def _features(text: str) -> Mapping[str, Sequence[str]]:
     return features if are_lists else {}
 
 
+def _check_names(given: Mapping[str, Sequence[str]], tensors: Sequence[Tensor]) -> None:
+    """Raise if names of columns are not as many as a row of their input or output has elements."""
+    problems = []
+    by_name = {x.name: x for x in tensors}
+    for name, features in given.items():
+        if name not in by_name:
+            problems.append(f"there is no {name}: choose of {similar(name, by_name)}")
+            continue
+        tensor, n = by_name[name], len(features)
+        size = tensor.of_row[0] if tensor.of_row else 1
+        if tensor.axis is None or len(tensor.of_row) > 1:
+            problems.append(f"{name}, {tensor}, has no columns: it is no matrix of rows")
+        elif isinstance(features, str) or n != len(set(features)):
+            problems.append(f"{name}: give a list of different names, not {features!r}")
+        elif n != size and (isinstance(size, int) or n == 0):
+            problems.append(f"{name}, {tensor}, has {size} columns, and {n} names were given")
+    raise_problems(problems, "feature_names do not fit the file")
+
+
 def _kind(value: Any) -> str:
     return str(value.type).removeprefix("tensor(").removesuffix(")")
 
@@ -144,6 +182,27 @@ def _tensor(value: Any, axis: int | None, features: Mapping[str, Sequence[str]])
         raise ScoringError(f"{value.name} is of type {value.type}, which no column of a table has")
     names = tuple(features.get(value.name, ()))
     return Tensor(value.name, np.dtype(_DTYPES[kind]), tuple(value.shape), axis, names)
+
+
+def _outputs(
+    session: InferenceSession,
+    model: str | bytes,
+    rows: Collection[Dim],
+    features: Mapping[str, Sequence[str]],
+) -> list[Tensor]:
+    """Return the outputs that are columns: tensors, and maps of probabilities by classes."""
+    given = session.get_outputs()
+    labels = labels_of(model) if any(value_type(x.type) for x in given) else {}
+    found = []
+    for output in given:
+        name, known = output.name, labels.get(output.name)
+        if _kind(output) in _DTYPES:
+            found.append(_tensor(output, _row_axis(output.shape, rows), features))
+        elif known:
+            dtype = np.dtype(_DTYPES[str(value_type(output.type))])
+            names = features.get(name) or [f"{name}_{label}" for label in known]
+            found.append(Tensor(name, dtype, (None, len(known)), 0, tuple(names), known))
+    return found
 
 
 def _row_axis(shape: Sequence[Dim], rows: Collection[Dim]) -> int | None:
@@ -187,6 +246,11 @@ def output_columns(
     """
     of_outputs = {x.name: _columns(x) for x in outputs}
     every = [column for columns in of_outputs.values() for column in columns]
+    twice = [name for name, n in Counter(column.name for column in every).items() if n > 1]
+    raise_problems(
+        [f"{name}: give other names by feature_names" for name in twice],
+        "outputs have columns of one name",
+    )
     if wanted is None:
         return tuple(every)
     by_name = {**{c.name: [c] for c in every}, **of_outputs}
@@ -204,6 +268,9 @@ def output_columns(
 
 
 def _columns(tensor: Tensor) -> list[OutputColumn]:
-    if not tensor.features:
+    names = tensor.features or ((tensor.name,) if tensor.is_single else ())
+    if not names:
         return [OutputColumn(tensor.name, tensor)]
-    return [OutputColumn(name, tensor, i) for i, name in enumerate(tensor.features)]
+    if not tensor.of_row:
+        return [OutputColumn(names[0], tensor)]
+    return [OutputColumn(name, tensor, i) for i, name in enumerate(names)]

@@ -12,6 +12,7 @@ import numpy as np
 from pytensor_onnx_scoring.columns import Problem, constant
 from pytensor_onnx_scoring.interface import Interface, OutputColumn, Tensor
 from pytensor_onnx_scoring.problems import MissingConstantError, ScoringError, raise_problems
+from pytensor_onnx_scoring.zip_maps import probabilities
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -81,10 +82,7 @@ class OpenedFile:
             if not _is_of_runtime(error):
                 raise
             raise ScoringError(f"the run of the file failed: {error}") from error
-        return [
-            np.moveaxis(np.asarray(x), int(tensor.axis or 0), 0)
-            for tensor, x in zip(self.tensors, results, strict=True)
-        ]
+        return [_rows_first(x, result) for x, result in zip(self.tensors, results, strict=True)]
 
     def check_rows(self, feeds: Mapping[str, np.ndarray]) -> None:
         """Raise if the results of some rows are others where one of them is alone.
@@ -164,7 +162,7 @@ def outputs_of_rows(interface: Interface) -> Sequence[Tensor]:
         problems.append(
             f"no input has an axis of rows of any size ({fixed}): export the model with "
             "dynamic_axes, as in {'x': {0: 'row'}}; a PyMC model with shape=x.shape in the "
-            "likelihood of data x"
+            "likelihood of data x; by other converters with a first axis of size None"
         )
     if not interface.outputs:
         problems.append("no output has an axis of rows")
@@ -198,6 +196,12 @@ def read_constants(interface: Interface, given: Mapping[str, Any]) -> dict[str, 
 def rows_of(feeds: Mapping[str, np.ndarray]) -> int:
     """Return the number of rows of inputs."""
     return len(next(iter(feeds.values())))
+
+
+def _rows_first(tensor: Tensor, result: Any) -> np.ndarray:
+    if tensor.labels:
+        return probabilities(result, tensor.labels, tensor.dtype)
+    return np.moveaxis(np.asarray(result), int(tensor.axis or 0), 0)
 
 
 def _are_parts(parts: Sequence[np.ndarray], whole: np.ndarray) -> bool:

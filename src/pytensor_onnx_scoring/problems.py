@@ -41,3 +41,16 @@ def similar(name: str, known: Collection[str]) -> str:
     ('age', 'age, income')
     """
     return ", ".join(get_close_matches(name, known, n=1) or known) or "none"
+
+
+def meant(name: str, known: Collection[object]) -> str:
+    """Return a question for the most similar name, empty if none is similar.
+
+    Examples
+    --------
+    >>> meant("age", ["Age", "income"]), meant("age", ["income"])
+    (': did you mean Age?', '')
+    """
+    lower = {str(x).lower(): x for x in known}
+    found = get_close_matches(name.lower(), lower, n=1)
+    return f": did you mean {lower[found[0]]}?" if found else ""

@@ -52,6 +52,9 @@ class Scorer:
         Execution providers of ONNX Runtime, the CPU unless given.
     constants
         Values of the inputs that have no axis of rows, such as ``{"seed": 1}``.
+    feature_names
+        Names of the columns of matrices, by inputs and outputs, for files that do not have them:
+        ``{"X": ["age", "income"]}``.
 
     Raises
     ------
@@ -81,6 +84,7 @@ class Scorer:
         threads: int = 1,
         providers: Sequence[str] | None = None,
         constants: Mapping[str, Any] | None = None,
+        feature_names: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         # A worker may have another folder than the process that made the scorer.
         self._model: str | bytes
@@ -93,6 +97,7 @@ class Scorer:
         self._threads = threads
         self._providers = [providers] if isinstance(providers, str) else providers
         self._constants = dict(constants or {})
+        self._feature_names = dict(feature_names or {})
         if batch_size != "auto" and not (isinstance(batch_size, int) and batch_size > 0):
             raise ScoringError(f"batch_size={batch_size!r}: give a number of rows, or 'auto'")
         self._opened: OpenedFile | None = None
@@ -111,9 +116,20 @@ class Scorer:
 
     @property
     def schema(self) -> pyarrow.Schema:
-        """The schema of a result of pyarrow."""
-        from pytensor_onnx_scoring.arrow import schema_of
+        """The schema of a result of pyarrow.
 
+        Raises
+        ------
+        ScoringError
+            If pyarrow is not installed.
+        """
+        try:
+            from pytensor_onnx_scoring.arrow import schema_of
+        except ModuleNotFoundError as error:
+            raise ScoringError(
+                "the schema of a result is one of pyarrow, which is not installed: pip install "
+                "pyarrow, or take output_columns, the dtypes by name"
+            ) from error
         return schema_of(self._open().columns)
 
     def __call__(self, table: Any) -> Any:
@@ -123,7 +139,8 @@ class Scorer:
         ----------
         table
             A dict of columns; a DataFrame of pandas or Polars; a Table or RecordBatch of pyarrow;
-            an array of records; or the array of the one input of the file.
+            another table with Arrow's stream of batches, such as a relation of DuckDB, whose result
+            is a Table; an array of records; or the array of the one input of the file.
 
         Raises
         ------
@@ -164,7 +181,7 @@ class Scorer:
         """Return the session with its interface, of this process."""
         if self._opened is None or self._opened.process != os.getpid():
             session = session_of(self._model, self._threads, self._providers)
-            interface = interface_of(session, self._constants)
+            interface = interface_of(session, self._model, self._constants, self._feature_names)
             self._opened = OpenedFile(
                 os.getpid(),
                 session,

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pytensor_onnx_scoring.columns import NULLS, Problem
+from pytensor_onnx_scoring.columns import LENGTHS, NULLS, Problem, scaled
+from pytensor_onnx_scoring.exact_casts import of_objects
 from pytensor_onnx_scoring.interface import OutputColumn
 from pytensor_onnx_scoring.problems import ScoringError
 
@@ -75,12 +76,16 @@ def table_of(table: Any, columns: Sequence[OutputColumn]) -> Table:
             block=partial(_block_of_pandas, table),
         )
     if isinstance(table, _classes("polars", "DataFrame")):
-        return Table(table.columns, partial(_of_polars, table), _to_polars)
+        return Table(table.columns, lambda name: _of_polars(table[name]), _to_polars)
     if isinstance(table, _classes("pyarrow", "Table", "RecordBatch")):
         from pytensor_onnx_scoring.arrow import array_of, schema_of, to_arrow
 
         write = partial(to_arrow, type(table), schema_of(columns))
         return Table(table.schema.names, lambda name: array_of(_single(table, name)), write)
+    if hasattr(table, "__arrow_c_stream__"):
+        import pyarrow
+
+        return table_of(pyarrow.table(table), columns)
     raise ScoringError(
         f"{type(table).__module__}.{type(table).__qualname__} is no table: give a dict of columns, "
         "an array, or a DataFrame, Table or RecordBatch of pandas, Polars or pyarrow"
@@ -103,12 +108,23 @@ def _single(table: Any, name: str) -> Any:
 
 
 def _array(values: Any) -> np.ndarray:
+    """Return a column of any library as an array."""
     if isinstance(values, np.ma.MaskedArray):
         if np.ma.is_masked(values):
             raise Problem(NULLS)
         return values.filled()
+    if type(values).__module__.partition(".")[0] == "pandas":
+        import pandas
+
+        return _of_series(pandas.Series(values))
+    if isinstance(values, _classes("polars", "Series")):
+        return _of_polars(values)
+    if isinstance(values, _classes("pyarrow", "Array", "ChunkedArray")):
+        from pytensor_onnx_scoring.arrow import array_of
+
+        return array_of(values)
     try:
-        return np.asarray(values)
+        return of_objects(values)
     except ValueError:
         raise Problem("has arrays of different sizes") from None
 
@@ -116,7 +132,7 @@ def _array(values: Any) -> np.ndarray:
 def _of_numpy(table: np.ndarray) -> Table:
     if table.dtype.names is not None:
         return Table(table.dtype.names, lambda name: _array(table[name]), _structured)
-    return Table((), lambda name: table, _to_numpy, matrix=table)
+    return Table((), lambda name: _array(table), _to_numpy, matrix=table)
 
 
 def _to_numpy(results: Results) -> np.ndarray:
@@ -138,8 +154,18 @@ def _of_pandas(frame: Any, name: str) -> np.ndarray:
     series = frame[name]
     if series.ndim != 1:
         raise Problem(TWICE)
+    return _of_series(series)
+
+
+def _of_series(series: Any) -> np.ndarray:
     if isinstance(series.dtype, np.dtype) and series.dtype != object:
         return series.to_numpy()
+    if hasattr(series.dtype, "pyarrow_dtype"):
+        import pyarrow
+
+        from pytensor_onnx_scoring.arrow import array_of
+
+        return array_of(pyarrow.array(series.array))
     if series.isna().any():
         raise Problem(NULLS)
     return series.to_numpy(getattr(series.dtype, "numpy_dtype", None))
@@ -161,14 +187,40 @@ def _to_pandas(frame: Any, results: Results) -> Any:
     return pandas.DataFrame(cells, index=frame.index)
 
 
-def _of_polars(frame: Any, name: str) -> np.ndarray:
-    series = frame[name]
+def _of_polars(series: Any) -> np.ndarray:
+    """Return a series as an array, of more axes for lists of equal lengths.
+
+    `to_numpy` takes nulls within lists for NaN, and structs for lists.
+    """
+    import polars
+
+    kind = series.dtype
     if series.null_count():
         raise Problem(NULLS)
-    return series.to_numpy()
+    if isinstance(kind, polars.List | polars.Array):
+        lengths = (series.list if kind == polars.List else series.arr).len().unique().to_list()
+        if len(lengths) > 1:
+            raise Problem(LENGTHS)
+        length = lengths[0] if lengths else 0
+        elements = _of_polars(series.explode()) if length else np.empty(0)
+        return elements.reshape(len(series), length, *elements.shape[1:])
+    if kind.is_decimal() or kind in (polars.Int128, polars.UInt128):
+        narrow = series.to_physical().cast(polars.Int64, strict=False)
+        fits = not narrow.null_count()
+        found = scaled(narrow.to_numpy(), getattr(kind, "scale", 0)) if fits else None
+        return np.array(series.to_list(), object) if found is None else found
+    plain = (polars.Boolean, polars.String, polars.Categorical, polars.Enum, polars.Object)
+    if kind.is_numeric() or kind in (*plain, polars.Null):
+        return series.to_numpy()
+    raise Problem(f"is of {kind}, and not of numbers or strings")
 
 
 def _to_polars(results: Results) -> Any:
     import polars
 
-    return polars.DataFrame(dict(results))
+    return polars.DataFrame(
+        {
+            name: polars.Series(x.tolist(), dtype=polars.String) if x.dtype.kind == "O" else x
+            for name, x in results.items()
+        }
+    )
