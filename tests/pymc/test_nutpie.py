@@ -1,8 +1,13 @@
 """`nutpie_model`: nutpie samples with densities on ONNX Runtime, into traces like its own."""
 
+import copy
 import ctypes
+import pickle
+import subprocess
+import sys
 import threading
 
+import cloudpickle
 import numpy as np
 import pytest
 
@@ -14,7 +19,7 @@ import pytensor.tensor as pt  # noqa: E402
 from pytensor.raise_op import Assert  # noqa: E402
 
 from benchmarks.first_result import make_model  # noqa: E402
-from pytensor_onnx.errors import ArgumentError  # noqa: E402
+from pytensor_onnx.errors import ArgumentError, InputError, RunError  # noqa: E402
 from pytensor_onnx.pymc import nutpie_model  # noqa: E402
 from pytensor_onnx.running.c_functions import DENSITY, EXPANSION, CModel  # noqa: E402
 
@@ -116,6 +121,97 @@ def test_data_are_replaced_or_stored(groups, kind):
     assert_equal(evaluate(compiled, point), expected[0])
     assert_equal(evaluate(changed, point), expected[1])
     assert expected[1]["total"] == 8
+
+
+def test_data_of_unfitting_sizes_are_refused_before_sampling(kind):
+    with pm.Model(coords={"label": ["a", "b"]}) as model:
+        x, i = pm.Data("x", np.arange(3.0)), pm.Data("i", [0, 1, 0])
+        w = pm.Data("w", np.ones(2), dims="label")
+        z = pm.Normal("z", dims="label")
+        rows = pm.Deterministic("rows", z[i] * x)
+        pm.Deterministic("labels", w * 2, dims="label")
+        pm.Normal("y", rows, 1.0, observed=pm.Data("seen", np.zeros(3)))
+    compiled = nutpie_model(model)
+    with pytest.raises(InputError, match=r"is 2 in x and 3 in (i|seen)"):
+        compiled.with_data(x=np.zeros(2))
+    with pytest.raises(InputError, match=r"input x: float64.* was given complex"):
+        compiled.with_data(x=np.zeros(3, complex))
+    with pytest.raises(InputError, match="'label' has 2 labels, and size 3"):
+        compiled.with_data(w=np.ones(3))
+    longer = compiled.with_data(x=[1.0, 2, 3, 4], i=[1, 1, 1, 1], seen=np.zeros(4))
+    np.testing.assert_allclose(evaluate(longer, np.array([1.0, 2]))["rows"], [2.0, 4, 6, 8])
+
+
+def test_data_that_change_the_number_of_variables_are_refused(kind):
+    with pm.Model() as model:
+        y = pm.Data("y", np.zeros(3), dims="row")
+        pm.Normal("y_seen", pm.Normal("effect", dims="row"), 1.0, observed=y)
+    compiled = nutpie_model(model)
+    for size in (2, 4):
+        with pytest.raises(InputError, match=r"compile it again|data of these sizes"):
+            compiled.with_data(y=np.zeros(size))
+
+
+def test_a_model_without_a_finite_start_says_why(kind):
+    with pm.Model() as model:
+        x = pm.Normal("x")
+        pm.Normal("y", x, 1.0, observed=pm.Data("seen", [0.0, 1.0]))
+    compiled = nutpie_model(model).with_data(seen=[0.0, np.inf])
+    with pytest.raises(RunError, match="values that are NaN or infinite in seen"):
+        nutpie.sample(compiled, **OPTIONS)
+    with pm.Model() as model:
+        pm.Potential("checked", Assert("out of reach")(pt.zeros(()), pm.Normal("x") > 9.0))
+    with pytest.raises(RunError, match="out of reach"):
+        nutpie.sample(nutpie_model(model), **OPTIONS)
+    with pm.Model() as model:
+        pm.Potential("never", pt.log(0.0 * pm.Normal("x")))
+    with pytest.raises(RunError, match=r"model\.debug\(\) tells"):
+        nutpie.sample(nutpie_model(model), **OPTIONS)
+
+
+LOADS = """
+import pickle, sys, nutpie
+with open(sys.argv[1], "rb") as file:
+    model, options = pickle.load(file)
+trace = nutpie.sample(model, draws=20, tune=20, **options)
+with open(sys.argv[2], "wb") as file:
+    pickle.dump(trace.posterior["scale"].to_numpy(), file)
+"""
+
+
+def test_compiled_models_are_copied_and_pickled(groups, kind, tmp_path):
+    compiled = nutpie_model(groups).with_data(values=[1.0, 2.0, 5.0])
+    point = np.linspace(-1, 1, 6)
+    expected = evaluate(compiled, point)
+    copies = [
+        pickle.loads(pickle.dumps(compiled)),
+        cloudpickle.loads(cloudpickle.dumps(compiled)),
+        copy.deepcopy(compiled),
+        copy.copy(compiled),
+    ]
+    del compiled
+    for found in copies:
+        assert_equal(evaluate(found, point), expected)
+        np.testing.assert_array_equal(starts(found, 3), starts(copies[0], 3))
+    changed = copies[0].with_data(values=np.zeros(3))
+    assert evaluate(changed, point)["total"] == 0
+    if kind == "c":
+        (tmp_path / "model").write_bytes(pickle.dumps((copies[0], OPTIONS)))
+        paths = [str(tmp_path / "model"), str(tmp_path / "trace")]
+        subprocess.run([sys.executable, "-c", LOADS, *paths], check=True)
+        own = nutpie.sample(copies[0], draws=20, tune=20, **OPTIONS).posterior["scale"]
+        np.testing.assert_array_equal(pickle.loads((tmp_path / "trace").read_bytes()), own)
+
+
+def test_initial_values_are_those_given():
+    with pm.Model() as model:
+        pm.HalfNormal("x")
+        pm.Normal("y", shape=2)
+    first = [
+        starts(nutpie_model(model, initvals={"x": 100.0, "y": [5.0, -5.0]}), seed)
+        for seed in range(3)
+    ]
+    np.testing.assert_array_less(np.abs(np.array(first) - [np.log(100.0), 5.0, -5.0]), 1.0)
 
 
 def test_names_choose_the_variables_of_the_trace(groups):

@@ -3,17 +3,21 @@
 `nutpie.compiled_pyfunc.from_pyfunc` takes functions of Python only. The class of models that
 `nutpie.compile_pymc_model` returns takes addresses of C functions, but has no documented
 constructor. Where it is another one than here, models are made of functions of Python.
+
+Both classes have subclasses here, whose models are made again from their source when they are
+copied or loaded, as addresses and the objects of nutpie are valid in one process only.
 """
 
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, fields
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 import nutpie
 from nutpie.compile_pymc import CompiledPyMCModel
+from nutpie.compiled_pyfunc import PyFuncModel, from_pyfunc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,24 +45,63 @@ def takes_c_functions() -> bool:
     return needed <= _FIELDS <= known and nutpie.__version__.startswith(_VERSIONS)
 
 
+class Source(Protocol):
+    """What a model of nutpie is made of, which can be pickled."""
+
+    def build(self) -> Any:
+        """Return the model."""
+
+    def with_data(self, updates: dict[str, Any]) -> Self:
+        """Return the source of the model with other data."""
+
+    def check_starts(self) -> None:
+        """Raise an error with a reason if the density is finite at none of many first points."""
+
+
+def _build(source: Source, settings: Any) -> Any:
+    model = source.build()
+    return model if settings is None else model.with_transform_adapt(**settings)
+
+
+class _Rebuilt:
+    """Methods of a model of nutpie that is made again from its source."""
+
+    source: Any
+    _transform_adapt_args: Any
+
+    def with_data(self, **updates: Any) -> Any:
+        """Return a model with other data."""
+        return _build(self.source.with_data(updates), self._transform_adapt_args)
+
+    def __reduce__(self) -> Any:
+        return _build, (self.source, self._transform_adapt_args)
+
+    def _make_model(self, init_mean: Any) -> Any:
+        self.source.check_starts()
+        return super()._make_model(init_mean)  # type: ignore[misc]
+
+
 @dataclass(frozen=True)
-class CFunctionModel(CompiledPyMCModel):
+class CFunctionModel(_Rebuilt, CompiledPyMCModel):
     """A model of nutpie whose density and variables are C functions.
 
     Attributes
     ----------
     kept
         Objects that the C functions need.
-    change
-        Function from values of data to a model with them.
+    source
+        What the model is made of.
     """
 
     kept: Any = None
-    change: Any = None
+    source: Any = None
 
-    def with_data(self, **updates: Any) -> CFunctionModel:
-        """Return a model with other data."""
-        return self.change(**updates)
+
+@dataclass(frozen=True)
+class PythonFunctionModel(_Rebuilt, PyFuncModel):
+    """A model of nutpie whose density and variables are functions of Python."""
+
+    source: Any = None
 
 
 @dataclass(frozen=True)
@@ -101,10 +144,8 @@ class TraceVariables:
     reparameterized_names: Sequence[str]
 
 
-def c_function_model(
-    functions: CFunctions, of: TraceVariables, change: Callable[..., CFunctionModel]
-) -> CFunctionModel:
-    """Return a model of C functions, and of a function from values of data to another model."""
+def c_function_model(functions: CFunctions, of: TraceVariables, source: Source) -> CFunctionModel:
+    """Return a model of C functions."""
     shapes = of.shapes
     bounds = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes.values())])
     slices = [slice(int(a), int(b)) for a, b in pairwise(bounds)]
@@ -125,5 +166,26 @@ def c_function_model(
         _shapes=shapes,
         _coords=of.coords,
         kept=functions.kept,
-        change=change,
+        source=source,
     )
+
+
+def python_function_model(
+    density: Callable, expand: Callable, of: TraceVariables, data: dict[str, Any], source: Source
+) -> PythonFunctionModel:
+    """Return a model of functions of Python: of the log-density, and of all variables."""
+    model = from_pyfunc(
+        ndim=of.size,
+        make_logp_fn=lambda: density,
+        make_expand_fn=lambda *seeds: expand,
+        expanded_dtypes=[np.dtype("float64")] * len(of.shapes),
+        expanded_shapes=list(of.shapes.values()),
+        expanded_names=list(of.shapes),
+        shared_data=data,
+        make_initial_point_fn=of.starts,
+        coords=of.coords,
+        dims=of.dims,
+        reparameterized_names=list(of.reparameterized_names),
+    )
+    given = {x.name: getattr(model, x.name) for x in fields(model)}
+    return PythonFunctionModel(**given, source=source)

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import pymc as pm
-from nutpie.compiled_pyfunc import from_pyfunc
 from pymc.initial_point import make_initial_point_fn
+from pymc.pytensorf import find_rng_nodes, reseed_rngs
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Constant
 
 from pytensor_onnx.compat.nutpie_models import (
     CFunctions,
     TraceVariables,
     c_function_model,
+    python_function_model,
     takes_c_functions,
 )
-from pytensor_onnx.errors import ArgumentError, RunError
+from pytensor_onnx.errors import ArgumentError, InputError, RunAssertionError, RunError
 from pytensor_onnx.pymc.density import export_logp
 from pytensor_onnx.pymc.model_arguments import read_strings, unknown
 from pytensor_onnx.pymc.model_graphs import POINT, ModelGraph
-from pytensor_onnx.pymc.provenance import names_in_file
+from pytensor_onnx.pymc.provenance import names_in_file, names_in_model
 from pytensor_onnx.pymc.transforms import export_transforms
-from pytensor_onnx.pymc.values import FreeValue
 from pytensor_onnx.running.c_functions import CModel, expansion, log_density
 
 if TYPE_CHECKING:
@@ -36,6 +39,8 @@ Shape = tuple[int, ...]
 
 _ELEMENTS = "unconstrained_parameter"
 """The coordinate of the elements of the point in traces of nutpie."""
+_STARTS = 50
+"""First points that are tried before a reason is given why there is none: nutpie tries fewer."""
 
 
 def nutpie_model(
@@ -43,10 +48,12 @@ def nutpie_model(
     *,
     data: str | Iterable[str] = "inputs",
     var_names: Sequence[str] | None = None,
+    initvals: Mapping[Any, Any] | None = None,
 ) -> CompiledModel:
     """Compile a PyMC model for `nutpie.sample`.
 
     The trace has the variables, dimensions and coordinates of one by `nutpie.compile_pymc_model`.
+    The compiled model can be pickled and copied.
 
     Parameters
     ----------
@@ -57,6 +64,8 @@ def nutpie_model(
         ``"stored"`` for none, or names.
     var_names
         Variables and deterministics of the trace; all unless given.
+    initvals
+        Initial values of variables in place of those of the model, as in `pymc.sample`.
 
     Raises
     ------
@@ -81,81 +90,212 @@ def nutpie_model(
         raise ArgumentError(f"nutpie draws continuous variables only: {names}")
     if not graph.continuous:
         raise ArgumentError("the model has no free variable that nutpie could draw")
-    density = export_logp(model, data=data, verify=False)
-    given = {str(v.name): v.get_value() for v in graph.containers}
-    values = graph.continuous
-    constrain, others = _computed_variables(model, graph, data, var_names)
-    expand = _expand(values, constrain, others)
-    shapes = {name: array.shape for name, array in expand(graph.start, **given).items()}
-    described: dict[str, Any] = {
-        "coords": _coordinates(model, values),
-        "dims": _dims(model, values, shapes),
-        "reparameterized_names": [value.name for value in values if value.transform],
-    }
-    size, make_start = graph.start.size, _starts(model, graph)
-    if _runs_in_c(density, constrain):
-        variables = TraceVariables(size, make_start, shapes, **described)
-        return _c_model(density, constrain, given, variables)
-    return from_pyfunc(
-        ndim=size,
-        make_logp_fn=lambda: _log_density(density),
-        make_expand_fn=lambda *seeds: expand,
-        expanded_dtypes=[np.dtype("float64")] * len(shapes),
-        expanded_shapes=list(shapes.values()),
-        expanded_names=list(shapes),
-        shared_data=given,
-        make_initial_point_fn=make_start,
-        **described,
+    constrain, computed = _computed_variables(model, graph, data, var_names)
+    source = _Source(
+        density=export_logp(model, data=data, verify=False),
+        constrain=constrain,
+        computed=computed,
+        values={value.name: value.start.shape for value in graph.continuous},
+        variables={value.name: str(value.rv.name) for value in graph.continuous},
+        transformed=[value.name for value in graph.continuous if value.transform],
+        data={str(v.name): v.get_value() for v in graph.containers},
+        stored=_stored_data(model, graph),
+        start=graph.start,
+        starts=_Starts(model, initvals),
+        coords=_coordinates(model),
+        dims=dict(model.named_vars_to_dims),
     )
+    return source.build()
 
 
-def _runs_in_c(*programs: ONNXProgram | None) -> bool:
-    """Return whether nutpie and the native library can run programs without Python."""
-    sessions = [program.session for program in programs if program is not None]
-    return takes_c_functions() and all(
-        session.runs_in_c and POINT in session.input_names for session in sessions
-    )
+@dataclass(frozen=True, kw_only=True)
+class _Source:
+    """The files of a model and the description of its trace.
 
+    Attributes
+    ----------
+    density, constrain
+        Files of the log-density with its gradient, and of the computed variables, if any.
+    computed
+        Names of the computed variables.
+    values, variables
+        Shapes of the free variables in the unconstrained space by name, and the names of their
+        random variables.
+    transformed
+        Names of those that have a transform.
+    data, stored
+        Values of the data containers that are inputs, and of the data in the files.
+    start, starts
+        The initial point of the model, and a function from a seed to a point beside it.
+    coords, dims
+        Coordinates and dimensions of the model.
+    """
 
-def _c_model(
-    density: ONNXProgram,
-    constrain: ONNXProgram | None,
-    data: dict[str, Any],
-    variables: TraceVariables,
-) -> CompiledModel:
-    """Return a model of nutpie that calls C functions of the library."""
-    models = [
-        CModel(None, POINT, variables.size, {})
-        if program is None
-        else CModel(program.session, POINT, variables.size, _renamed(program, data))
-        for program in (density, constrain)
-    ]
+    density: ONNXProgram
+    constrain: ONNXProgram | None
+    computed: list[str]
+    values: dict[str, Shape]
+    variables: dict[str, str]
+    transformed: list[str]
+    data: dict[str, Any]
+    stored: dict[str, np.ndarray]
+    start: np.ndarray
+    starts: Callable[[int | None], np.ndarray]
+    coords: dict[str, pd.Index]
+    dims: dict[str, tuple[str, ...]]
 
-    def change(**updates: Any) -> Any:
+    def build(self) -> Any:
+        """Return the model of nutpie."""
+        variables = self._trace_variables()
+        if not (takes_c_functions() and all(map(_runs_in_c, self._programs))):
+            density, expand = self._density_function(), self._expand_function()
+            return python_function_model(density, expand, variables, self.data, self)
+        models = [self._c_model(program) for program in (self.density, self.constrain)]
+        addresses = np.array([model.address for model in models], "uintp")
+        functions = CFunctions(log_density(), expansion(), addresses, kept=models)
+        return c_function_model(functions, variables, self)
+
+    def with_data(self, updates: dict[str, Any]) -> _Source:
+        """Return the source of the model with other data.
+
+        Raises
+        ------
+        InputError
+            If sizes or dtypes do not fit the model and its other data.
+        """
         for name in updates:
-            if name not in data:
+            if name not in self.data:
                 raise ValueError(f"Unknown data variable: {name}")
-        changed = {**data, **updates}
-        return _c_model(density, constrain, changed, variables)
-
-    addresses = np.array([model.address for model in models], "uintp")
-    functions = CFunctions(log_density(), expansion(), addresses, kept=models)
-    return c_function_model(functions, variables, change)
-
-
-def _log_density(program: ONNXProgram) -> Callable[..., tuple[float, np.ndarray]]:
-    """Return a function from a point and data to the log-density and its gradient."""
-    run = _session_of(program)
-
-    def log_density(point: np.ndarray, **data: Any) -> tuple[float, np.ndarray]:
+        changed = replace(self, data={**self.data, **updates})
+        is_resized = any(np.shape(x) != np.shape(self.data[name]) for name, x in updates.items())
         try:
-            logp, gradient = run(point, data)
+            results = [
+                program(**_inputs_of(program, self.start, changed.data))
+                for program in changed._programs
+            ]
         except RunError as error:
-            error.is_recoverable = True  # type: ignore[attr-defined]  # a divergence to nutpie
-            raise
-        return float(logp), np.asarray(gradient, "float64")
+            if is_resized and not isinstance(error, RunAssertionError):
+                raise InputError(f"the model does not take data of these sizes: {error}") from error
+            return changed
+        size = results[0][1].size
+        if size != self.start.size:
+            raise InputError(
+                f"with these data the variables of the model have {size} elements, and "
+                f"{self.start.size} as it is compiled: call pm.set_data, and compile it again"
+            )
+        return changed
 
-    return log_density
+    def check_starts(self) -> None:
+        """Raise an error with a reason if the density is finite at none of many first points."""
+        run, failure = _session_of(self.density), None
+        for seed in range(_STARTS):
+            try:
+                logp, gradient = run(self.starts(seed), self.data)
+            except RunError as error:
+                failure = error
+                continue
+            if np.isfinite(logp) and np.isfinite(gradient).all():
+                return
+        known = {**self.stored, **self.data}
+        invalid = [name for name, x in known.items() if not np.isfinite(x).all()]
+        if failure is not None:
+            reason = str(failure)
+        elif invalid:
+            reason = f"there are values that are NaN or infinite in {', '.join(invalid)}"
+        else:
+            reason = "model.debug() tells which variables have no finite density there"
+        raise RunError(
+            f"the log-density or its gradient is not finite at {_STARTS} first points: {reason}"
+        ) from failure
+
+    @property
+    def _programs(self) -> list[ONNXProgram]:
+        return [self.density] if self.constrain is None else [self.density, self.constrain]
+
+    def _c_model(self, program: ONNXProgram | None) -> CModel:
+        if program is None:
+            return CModel(None, POINT, self.start.size, {})
+        given = _inputs_of(program, self.start, self.data)
+        return CModel(program.session, POINT, self.start.size, given)
+
+    def _density_function(self) -> Callable[..., tuple[float, np.ndarray]]:
+        """Return a function from a point and data to the log-density and its gradient."""
+        run = _session_of(self.density)
+
+        def log_density(point: np.ndarray, **data: Any) -> tuple[float, np.ndarray]:
+            try:
+                logp, gradient = run(point, data)
+            except RunError as error:
+                error.is_recoverable = True  # type: ignore[attr-defined]  # a divergence to nutpie
+                raise
+            return float(logp), np.asarray(gradient, "float64")
+
+        return log_density
+
+    def _expand_function(self) -> Callable[..., dict[str, np.ndarray]]:
+        """Return a function from a point and data to all variables of the trace."""
+        bounds = np.cumsum([int(np.prod(shape)) for shape in self.values.values()])[:-1]
+        run = None if self.constrain is None else _session_of(self.constrain)
+
+        def expand(point: np.ndarray, **data: Any) -> dict[str, np.ndarray]:
+            parts = zip(self.values.items(), np.split(point, bounds), strict=True)
+            arrays = {name: part.reshape(shape) for (name, shape), part in parts}
+            results = () if run is None else run(point, data)
+            arrays |= zip(self.computed, results, strict=True)
+            return {name: np.asarray(x, "float64", order="C") for name, x in arrays.items()}
+
+        return expand
+
+    def _trace_variables(self) -> TraceVariables:
+        """Return the variables of the trace, in the shapes that they have with the data."""
+        arrays = self._expand_function()(self.start, **self.data)
+        shapes = {name: x.shape for name, x in arrays.items()}
+        dims, coords = dict(self.dims), dict(self.coords)
+        for name, variable in self.variables.items():
+            if variable in dims and shapes.get(variable) == shapes[name]:
+                dims[name] = dims[variable]
+        for name in shapes.keys() & dims.keys():
+            for dim, size in zip(dims[name], shapes[name], strict=True):
+                if dim in coords and len(coords[dim]) != size:
+                    coords[dim] = _resized(coords[dim], dim, size)
+        elements = [
+            f"{name}_{'.'.join(map(str, index))}" if index else name
+            for name, shape in self.values.items()
+            for index in np.ndindex(shape)
+        ]
+        coords[_ELEMENTS] = pd.Index(elements)
+        return TraceVariables(self.start.size, self.starts, shapes, coords, dims, self.transformed)
+
+
+class _Starts:
+    """A function from a seed to a point beside the model's initial point, which can be pickled."""
+
+    def __init__(self, model: pm.Model, initvals: Mapping[Any, Any] | None) -> None:
+        seeded = make_initial_point_fn(
+            model=model,
+            overrides=dict(initvals or {}),
+            jitter_rvs=set(model.free_RVs),
+            return_transformed=True,
+        )
+        self._function = seeded.__wrapped__  # by functools.wraps
+        self._lock = threading.Lock()
+
+    def __call__(self, seed: int | None) -> np.ndarray:
+        with self._lock:
+            reseed_rngs(find_rng_nodes(self._function.maker.fgraph.outputs), seed)
+            parts = self._function()
+            return np.concatenate([np.ravel(part) for part in parts]).astype("float64")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_function": self._function}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.Lock())
+
+
+def _runs_in_c(program: ONNXProgram) -> bool:
+    """Return whether the native library can run a program."""
+    return program.session.runs_in_c and POINT in program.session.input_names
 
 
 def _computed_variables(
@@ -174,83 +314,59 @@ def _computed_variables(
     return program.select(names_in_file(program, computed)), computed
 
 
-def _renamed(program: ONNXProgram, data: dict[str, Any]) -> dict[str, Any]:
-    """Return data by the names of the inputs of a program."""
-    return dict(zip(names_in_file(program, data), data.values(), strict=True))
-
-
-def _expand(
-    values: Sequence[FreeValue], constrain: ONNXProgram | None, names: Sequence[str]
-) -> Callable[..., dict[str, np.ndarray]]:
-    """Return a function from a point and data to all variables of the trace."""
-    shapes = [value.start.shape for value in values]
-    bounds = np.cumsum([value.start.size for value in values])[:-1]
-    run = None if constrain is None else _session_of(constrain)
-
-    def expand(point: np.ndarray, **data: Any) -> dict[str, np.ndarray]:
-        parts = zip(values, np.split(point, bounds), shapes, strict=True)
-        arrays = {value.name: part.reshape(shape) for value, part, shape in parts}
-        computed = () if run is None else run(point, data)
-        arrays |= zip(names, computed, strict=True)
-        return {name: np.asarray(x, "float64", order="C") for name, x in arrays.items()}
-
-    return expand
+def _inputs_of(program: ONNXProgram, point: np.ndarray, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the inputs of a program by their names, from data by the names of the model."""
+    given = {POINT: point, **data}
+    return {file: given[name] for file, name in names_in_model(program).items()}
 
 
 def _session_of(
     program: ONNXProgram,
-) -> Callable[[np.ndarray, dict[str, Any]], list[np.ndarray]]:
+) -> Callable[[np.ndarray, Mapping[str, Any]], list[np.ndarray]]:
     """Return a function that runs a program for a point and those of the data that it takes."""
-    session = program.session
-    dtypes = {str(x.name): x.dtype.numpy() for x in program.inputs if x.dtype is not None}
+    session, names = program.session, names_in_model(program)
+    inputs = [
+        (str(x.name), names[str(x.name)], x.dtype.numpy())
+        for x in program.inputs
+        if x.dtype is not None
+    ]
 
-    def run(point: np.ndarray, data: dict[str, Any]) -> list[np.ndarray]:
-        values = {POINT: point, **_renamed(program, data)}
-        return session.run({name: np.asarray(values[name], dtypes[name]) for name in dtypes})
+    def run(point: np.ndarray, data: Mapping[str, Any]) -> list[np.ndarray]:
+        given = {POINT: point, **data}
+        return session.run({file: np.asarray(given[name], dtype) for file, name, dtype in inputs})
 
     return run
 
 
-def _coordinates(model: pm.Model, values: Sequence[FreeValue]) -> dict[str, pd.Index]:
-    """Return the coordinates of the model, and the names of the elements of the point."""
-    sizes = {
-        name: length.eval() for name, length in model.dim_lengths.items() if name in model.coords
-    }
-    coords = {
-        name: pd.RangeIndex(int(sizes[name])) if labels is None else pd.Index(labels)
+def _coordinates(model: pm.Model) -> dict[str, pd.Index]:
+    """Return the coordinates of the model; those of dimensions without labels are ranges."""
+    if _ELEMENTS in model.coords:
+        raise ArgumentError(f"the coordinate {_ELEMENTS!r} is nutpie's: rename that of the model")
+    return {
+        name: pd.RangeIndex(int(model.dim_lengths[name].eval()))
+        if labels is None
+        else pd.Index(labels)
         for name, labels in model.coords.items()
     }
-    if _ELEMENTS in coords:
-        raise ArgumentError(f"the coordinate {_ELEMENTS!r} is nutpie's: rename that of the model")
-    elements = [
-        f"{value.name}_{'.'.join(map(str, index))}" if index else value.name
-        for value in values
-        for index in np.ndindex(value.start.shape)
-    ]
-    return {**coords, _ELEMENTS: pd.Index(elements)}
 
 
-def _dims(
-    model: pm.Model, values: Sequence[FreeValue], shapes: dict[str, Shape]
-) -> dict[str, tuple[str, ...]]:
-    """Return the dimensions of variables, and of transformed values of the same shape."""
-    dims = dict(model.named_vars_to_dims)
-    for value in values:
-        name = str(value.rv.name)
-        if name in dims and shapes.get(name) == value.start.shape:
-            dims[value.name] = dims[name]
-    return dims
-
-
-def _starts(model: pm.Model, graph: ModelGraph) -> Callable[[int | None], np.ndarray]:
-    """Return a function from a seed to a point beside the model's initial point."""
-    make = make_initial_point_fn(
-        model=model, jitter_rvs=set(model.free_RVs), return_transformed=True
+def _resized(labels: pd.Index, dim: str, size: int) -> pd.Index:
+    """Return the coordinate of a dimension that has another size with other data."""
+    if isinstance(labels, pd.RangeIndex):
+        return pd.RangeIndex(size)
+    raise InputError(
+        f"the dimension {dim!r} has {len(labels)} labels, and size {size} with these data: call "
+        "pm.set_data with its coords, and compile the model again"
     )
-    lock = threading.Lock()
 
-    def start(seed: int | None) -> np.ndarray:
-        with lock:
-            return graph.raveled(make(seed)).astype("float64")
 
-    return start
+def _stored_data(model: pm.Model, graph: ModelGraph) -> dict[str, np.ndarray]:
+    """Return the data in the files: stored containers, and observations."""
+    containers = {v.name: v for v in model.data_vars if v not in graph.containers}
+    observed = {v.name: model.rvs_to_values[v] for v in model.observed_RVs}
+    stored = {**containers, **observed}
+    return {
+        str(name): np.asarray(v.data if isinstance(v, Constant) else v.get_value())
+        for name, v in stored.items()
+        if isinstance(v, Constant | SharedVariable) and v not in graph.containers
+    }

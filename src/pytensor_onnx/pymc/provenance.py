@@ -95,6 +95,13 @@ def names_in_file(program: ONNXProgram, names: Iterable[str]) -> list[str]:
     return [renamed.get(name, name) for name in names]
 
 
+def names_in_model(program: ONNXProgram) -> dict[str, str]:
+    """Return the names of the inputs in the model, by their names in the file."""
+    renamed = json.loads(program.model.metadata_props[METADATA])[RENAMED]
+    names = {new: name for name, new in renamed.items()}
+    return {str(x.name): names.get(str(x.name), str(x.name)) for x in program.inputs}
+
+
 def _data(model: pm.Model, inputs: Collection[str]) -> dict[str, dict[str, Any]]:
     """Describe the data containers and the observations outside of data containers."""
     observed = {v.name: model.rvs_to_values[v] for v in model.observed_RVs}

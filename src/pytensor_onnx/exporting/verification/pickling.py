@@ -10,10 +10,15 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx_ir as ir
+from pytensor.compile.builders import OpFromGraph
 from pytensor.scan.op import Scan
 
 from pytensor_onnx.exporting.verification.converted_graph import Conversion
 from pytensor_onnx.graph.weights import is_large, put_weights_back, without_weights
+
+_OF_LOOPS: dict[str, Any] = {"_fn": None}
+_OF_FUNCTIONS: dict[str, Any] = {"_lop_op_cache": {}, "_rop_op_cache": None}
+"""Attributes of Ops that PyTensor makes again, with their values before."""
 
 
 def dump_conversion(conversion: Conversion) -> bytes:
@@ -63,11 +68,15 @@ def dump_graphs(graphs: Any) -> bytes:
 
 
 class _GraphPickler(pickle.Pickler):
-    """Pickler of graphs without the compiled functions of loops, which cannot be pickled."""
+    """Pickler of graphs without compiled functions and gradients, which cannot be pickled."""
 
     def reducer_override(self, value: Any) -> Any:
-        """Rebuild a loop from its arguments; leave other values to `pickle`."""
-        if not isinstance(value, Scan):
+        """Rebuild a loop or function from its arguments; leave other values to `pickle`."""
+        if isinstance(value, Scan):
+            dropped = _OF_LOOPS
+        elif isinstance(value, OpFromGraph):
+            dropped = _OF_FUNCTIONS
+        else:
             return NotImplemented
         make, arguments, state, *_ = value.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
-        return make, arguments, {**state, "_fn": None}
+        return make, arguments, {**state, **{k: v for k, v in dropped.items() if k in state}}
