@@ -1,4 +1,8 @@
-"""Build hook: compile the library of kernels into the package."""
+"""Build backend and hook: hatchling, which compiles the library of kernels into the package.
+
+A wheel needs ziglang, the compiler of the modules of pages, unless they are built already. An
+editable install does not: `pytensor_onnx.web` builds them there when a page first needs them.
+"""
 
 import os
 import runpy
@@ -6,12 +10,47 @@ import sysconfig
 from pathlib import Path
 from typing import Any
 
+import hatchling.build
+from hatchling.build import (
+    build_editable,
+    build_sdist,
+    build_wheel,
+    get_requires_for_build_editable,
+    get_requires_for_build_sdist,
+)
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+__all__ = [
+    "build_editable",
+    "build_sdist",
+    "build_wheel",
+    "get_requires_for_build_editable",
+    "get_requires_for_build_sdist",
+    "get_requires_for_build_wheel",
+]
+# Hatchling leaves these out for pip.
+for _name in ("prepare_metadata_for_build_editable", "prepare_metadata_for_build_wheel"):
+    if hasattr(hatchling.build, _name):
+        globals()[_name] = getattr(hatchling.build, _name)
 
 ROOT = Path(__file__).parent
 FOLDER = ROOT / "src" / "pytensor_onnx" / "kernels"
 ALL = "PYTENSOR_ONNX_ALL_PLATFORMS"
 """Environment variable that makes a wheel for all platforms, as releases are, if it is ``1``."""
+
+PAGES = "PYTENSOR_ONNX_TAPE"
+"""Environment variable that makes a wheel without the modules of pages, if it is ``0``."""
+
+COMPILER = "ziglang>=0.13"
+# Systems for which ziglang has wheels; others get a package without modules of pages.
+HAS_WHEELS = "sys_platform == 'linux' or sys_platform == 'darwin' or sys_platform == 'win32'"
+
+
+def get_requires_for_build_wheel(config_settings: dict[str, Any] | None = None) -> list[str]:
+    """Return the requirements of a wheel: the compiler of the modules of pages, too."""
+    required = hatchling.build.get_requires_for_build_wheel(config_settings)
+    needs = _has_pages() and not _native()["has_wasm"](FOLDER) and COMPILER not in required
+    return [*required, f"{COMPILER}; {HAS_WHEELS}"] if needs else required
 
 
 class KernelsBuildHook(BuildHookInterface):
@@ -23,7 +62,7 @@ class KernelsBuildHook(BuildHookInterface):
     def dependencies(self) -> list[str]:
         """Return ziglang for a wheel of all platforms, or where the system has no C compiler."""
         needs = _serves_all() or _native()["compiler"]() is None
-        return ["ziglang>=0.13"] if needs else []
+        return [COMPILER] if needs else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the libraries to a wheel, and beside the sources for an editable install."""
@@ -35,15 +74,24 @@ class KernelsBuildHook(BuildHookInterface):
             build_data["tag"] = f"py3-none-{_platform_tag() if library else 'any'}"
         if not libraries:
             self.app.display_warning("no C compiler: the package runs without kernels")
-        libraries += _native()["build_wasm"](FOLDER)
+        modules = _native()["build_wasm"](FOLDER) if _has_pages() else []
+        if not modules and version == "standard":
+            self.app.display_warning(
+                "the wheel has no tape for pages, which then take ONNX Runtime Web: "
+                + ("no ziglang to compile it" if _has_pages() else f"{PAGES}=0")
+            )
         # A developer's folder may hold libraries of other platforms, too.
         build_data["force_include"].update(
-            {str(x): f"pytensor_onnx/kernels/{x.name}" for x in libraries}
+            {str(x): f"pytensor_onnx/kernels/{x.name}" for x in [*libraries, *modules]}
         )
 
 
 def _serves_all() -> bool:
     return os.environ.get(ALL) == "1"
+
+
+def _has_pages() -> bool:
+    return os.environ.get(PAGES) != "0"
 
 
 def _native() -> dict[str, Any]:

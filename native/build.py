@@ -85,7 +85,7 @@ def build_wasm(folder: Path) -> list[Path]:
         The core and the whole module, empty without ziglang.
     """
     modules = [folder / CORE, folder / WASM]
-    if all(map(_is_new, modules)):
+    if has_wasm(folder):
         return modules
     if not importlib.util.find_spec("ziglang"):
         return []
@@ -102,6 +102,11 @@ def build_wasm(folder: Path) -> list[Path]:
             subprocess.run([*ZIG, *WASM_FLAGS, *WASM_LINK, *objects, "-o", made], check=True)
             made.replace(module)
     return modules
+
+
+def has_wasm(folder: Path) -> bool:
+    """Return whether a folder has modules of WebAssembly that are newer than their sources."""
+    return all(_is_new(folder / name) for name in (CORE, WASM))
 
 
 def _is_new(made: Path) -> bool:

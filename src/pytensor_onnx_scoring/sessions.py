@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from pytensor_onnx_scoring.file_kinds import why_no_model
 from pytensor_onnx_scoring.problems import ScoringError
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ def session_of(
     Raises
     ------
     ScoringError
-        If a provider is not there; the runtime would take the CPU in its place.
+        If a provider is not there, in whose place the runtime would take the CPU, or the file is
+        no ONNX model that the runtime can load.
     """
     name, state = _identity(model)
     # A forked process must not use the threads of its parent.
@@ -66,7 +68,14 @@ def _open(model: str | bytes, threads: int, providers: Sequence[str] | None) -> 
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if names == ["CPUExecutionProvider"] and (library := _kernels()):
         options.register_custom_ops_library(library)
-    return onnxruntime.InferenceSession(model, options, providers=wanted)
+    try:
+        return onnxruntime.InferenceSession(model, options, providers=wanted)
+    except Exception as error:
+        # Errors of the runtime have no base class of their own.
+        name = "the bytes" if isinstance(model, bytes) else model
+        if reason := why_no_model(model):
+            raise ScoringError(f"{name} cannot be read as an ONNX model: {reason}") from error
+        raise ScoringError(f"ONNX Runtime refuses {name}: {error}") from error
 
 
 def _kernels() -> str | None:

@@ -14,7 +14,7 @@ import pytensor_onnx
 from pytensor_onnx import VerificationError, export_onnx
 from pytensor_onnx.cli.app import app, main
 from pytensor_onnx.exporting.files.file_verification import FileCheck
-from pytensor_onnx.exporting.files.model_reading import external_bytes
+from pytensor_onnx.graph.model_reading import external_bytes
 
 
 def run(*arguments):
@@ -85,6 +85,16 @@ def test_bench_compares_files_and_threads(special, tmp_path):
         (str(file), n) for file in (special, copy) for n in (1, 2)
     ]
     assert "copy.onnx, threads 2: loads in" in run("bench", copy, *options).output
+
+
+def test_bench_tells_a_file_that_is_given_twice_apart(special):
+    options = ["--threads", 1, "--threads", 2, "--seconds", 0]
+    lines = [
+        x for x in run("bench", special, special, *options).output.splitlines() if "loads" in x
+    ]
+    assert [line.partition(": loads")[0] for line in lines] == [
+        f"{special} ({copy}), threads {n}" for copy in (1, 2) for n in (1, 2)
+    ]
 
 
 def test_inspect_lists_nodes_and_functions(special):
@@ -225,6 +235,25 @@ def test_state_that_is_no_state_is_not_shown(tmp_path, special, text):
     assert json.loads(run("inspect", tmp_path / "model.onnx", "--json").output)["state"] == {}
 
 
+def test_a_size_of_minus_one_is_an_open_axis(tmp_path):
+    x, y = (onnx.helper.make_tensor_value_info(name, 1, [-1, 3]) for name in "xy")
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Relu", ["x"], ["y"])], "g", [x], [y])
+    onnx.save(onnx.helper.make_model(graph, ir_version=10), tmp_path / "model.onnx")
+    for command in (["bench", "--seconds", 0], ["verify"], ["optimize"], ["inspect", "--pytensor"]):
+        result = run(command[0], tmp_path / "model.onnx", *command[1:])
+        assert result.exit_code == 0, result.exception
+
+
+def test_sizes_that_no_memory_holds_are_no_sample(tmp_path, capsys):
+    x, y = (onnx.helper.make_tensor_value_info(n, 1, [10**6, 10**6, 10**3]) for n in "xy")
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Relu", ["x"], ["y"])], "g", [x], [y])
+    onnx.save(onnx.helper.make_model(graph, ir_version=10), tmp_path / "model.onnx")
+    with pytest.raises(SystemExit, match="1"):
+        main(["bench", str(tmp_path / "model.onnx")])
+    error = capsys.readouterr().err
+    assert re.fullmatch(r"error: the memory does not suffice: Unable to allocate .*\n", error)
+
+
 def test_sizes_that_are_claimed_only_take_no_memory_to_inspect(tmp_path):
     tensor = onnx.TensorProto(name="w", data_type=1, dims=[10**6, 10**6])
     node = onnx.helper.make_node("Identity", ["w"], ["y"])
@@ -306,12 +335,57 @@ def test_missing_weights_give_an_error_of_one_line(tmp_path, capsys, command):
         pytest.param(["web", "pyproject.toml", "--runtime", "local"], id="no choice"),
         pytest.param(["verify", "pyproject.toml", "--timeout", "soon"], id="no number"),
         pytest.param(["bench", "pyproject.toml", "--threads", "0"], id="no threads"),
+        pytest.param(["bench", "pyproject.toml", "--threads", "99999"], id="too many threads"),
         pytest.param(["ops", "nothing"], id="no operation"),
         pytest.param(["demo", "digits", "-o", "missing/digits.onnx"], id="no folder"),
     ],
 )
 def test_wrong_arguments_give_an_error_of_one_line(capsys, arguments):
     error_of(capsys, *arguments)
+
+
+def test_an_error_that_is_not_expected_is_one_line(special, capsys, monkeypatch):
+    def fail(file):
+        raise ValueError("negative\n\tdimensions")
+
+    monkeypatch.setattr("pytensor_onnx.cli.inspection.inspect_file", fail)
+    with pytest.raises(SystemExit, match="1"):
+        main(["inspect", str(special)])
+    error = capsys.readouterr().err
+    assert error == (
+        "error: ValueError: negative dimensions (PYTENSOR_ONNX_TRACEBACK=1 shows the traceback)\n"
+    )
+    monkeypatch.setenv("PYTENSOR_ONNX_TRACEBACK", "1")
+    with pytest.raises(ValueError, match="negative"):
+        main(["inspect", str(special)])
+
+
+def test_a_model_with_unknown_values_gives_one_warning(tmp_path, capsys):
+    y = onnx.helper.make_tensor_value_info("y", 1, [3])
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Relu", ["x"], ["y"])], "g", [], [y])
+    onnx.save(onnx.helper.make_model(graph, ir_version=10), tmp_path / "model.onnx")
+    with pytest.raises(SystemExit):
+        main(["bench", str(tmp_path / "model.onnx")])
+    warning, error = capsys.readouterr().err.splitlines()
+    assert warning.startswith("warning: Input 'x' of node")
+    assert error.startswith("error: ONNX Runtime refuses the model")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["softmx"], "no operation of PyTensor has 'softmx' in its name: did you mean softmax?"),
+        (["zzzz"], "without a name, ops lists all"),
+        (["gemmm", "--kernels"], "did you mean gemm?"),
+    ],
+)
+def test_ops_suggests_a_similar_name(capsys, arguments, hint):
+    assert hint in error_of(capsys, "ops", *arguments)
+
+
+def test_a_wrong_command_is_answered_by_a_similar_one(capsys):
+    assert "No such command 'inspct': did you mean inspect?" in error_of(capsys, "inspct")
+    assert "No such command 'mnist': there are digits" in error_of(capsys, "demo", "mnist")
 
 
 @pytest.mark.parametrize("arguments", [[], ["demo"]])

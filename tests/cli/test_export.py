@@ -52,10 +52,12 @@ def test_graphs_outputs_and_functions_are_exported(name):
 
 def test_options_reach_the_file():
     options = ["--dynamic", "x:0=row", "--dynamic", "x:1=column", "--precision", "float16"]
+    options += ["--opset", "18"]
     result = run("user_graphs:Nested.graph", *options, "-o", "small.onnx", "--json")
     assert result.exit_code == 0, result.output
     found = json.loads(result.output)
     assert found["file"] == "small.onnx"
+    assert ir.load("small.onnx").opset_imports[""] == 18
     assert found["inputs"] == ["x: float16[row, column]"]
     assert found["outputs"] == ["total: float16[]"]
     assert found["verification"]["verdict"] == "equal"
@@ -87,21 +89,24 @@ def test_a_pymc_model_is_exported(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["user_graphs:number"], "it is of type int: name a tuple of inputs and outputs"),
+        (["user_graphs:number"], "an object of type int has no graph: name a tuple of"),
         (["user_graphs:funktion"], "has no object 'funktion': did you mean function?"),
         (["user_graphs"], "write package.module:name"),
         (["no_such_module:x"], "No module named 'no_such_module'"),
         (["broken:x"], "ZeroDivisionError: division by zero (BROKEN:1)"),
+        (["ending:x"], "ending cannot be imported, SystemExit: 3"),
         (["needs_pymc:x"], "pip install 'pytensor-onnx[pymc]'"),
         (["user_graphs:y", "--dynamic", "x"], "write an input, an axis and a name, x:0=batch"),
         (["user_graphs:y", "--dynamic", "z:0=n"], "names ['z']"),
         (["user_graphs:y", "--target", "phone"], "no target is called 'phone'"),
         (["user_graphs:y", "--precision", "float8"], "not 'float8'"),
+        (["user_graphs:y", "--opset", "99"], "opset"),
         (["user_graphs:y", "-o", "missing/y.onnx"], "there is no folder 'missing'"),
     ],
 )
 def test_errors_are_one_line_with_the_way_out(tmp_path, capsys, arguments, message):
     (tmp_path / "broken.py").write_text("1 / 0")
+    (tmp_path / "ending.py").write_text("raise SystemExit(3)")
     text = "raise ModuleNotFoundError('No module named pymc', name='pymc')"
     (tmp_path / "needs_pymc.py").write_text(text)
     with pytest.raises(SystemExit) as exit_:

@@ -1,6 +1,7 @@
 import json
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 import onnxruntime
 import pytensor.tensor as pt
@@ -117,6 +118,39 @@ def test_a_folder_with_files_is_refused(served, tmp_path, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(command)
     assert "is not an empty folder" in capsys.readouterr().err
+
+
+def test_force_replaces_files_and_keeps_others(rows, tmp_path, capsys):
+    folder = tmp_path / "models"
+    write_serving_folder(rows, "triton", folder)
+    (folder / "kept").write_text("")
+    config = folder / "of_rows" / "config.pbtxt"
+    config.write_text("old")
+    # The model in the folder may be the one that is given.
+    again = folder / "of_rows" / "1" / "model.onnx"
+    again = again.rename(again.with_name("of rows.onnx"))
+    command = ["serve-config", str(again), "--for", "triton", "-o", str(folder), "--force"]
+    with pytest.raises(SystemExit, match="0"):
+        main(command)
+    assert config.read_text().startswith('name: "of_rows"')
+    assert (folder / "kept").exists()
+    assert again.with_name("model.onnx").read_bytes() == rows.read_bytes()
+    assert (
+        len(write_serving_folder(again.with_name("model.onnx"), "triton", folder, force=True)) > 1
+    )
+    (tmp_path / "file").touch()
+    with pytest.raises(PyTensorONNXError, match="is a file: name a folder"):
+        write_serving_folder(rows, "triton", tmp_path / "file", force=True)
+
+
+def test_a_sequence_is_no_tensor_of_a_server(tmp_path):
+    x = onnx.helper.make_tensor_sequence_value_info("x", 1, [None])
+    y = onnx.helper.make_tensor_value_info("y", 1, [None])
+    node = onnx.helper.make_node("ConcatFromSequence", ["x"], ["y"], axis=0)
+    graph = onnx.helper.make_graph([node], "g", [x], [y])
+    onnx.save(onnx.helper.make_model(graph, ir_version=10), tmp_path / "model.onnx")
+    with pytest.raises(PyTensorONNXError, match=r"Sequence.* which servers cannot exchange"):
+        write_serving_folder(tmp_path / "model.onnx", "triton", tmp_path / "models")
 
 
 def test_the_command_names_the_next_step(served, tmp_path, capsys):

@@ -24,6 +24,8 @@ def value(dims, dtype="FLOAT", name="x"):
         (["batch", 3, 64, 64], "FLOAT", "image"),
         ([1, 1, 28, 28], "FLOAT", "drawing"),
         ([1, 1, 128, 128], "FLOAT", "image"),
+        ([1, 25, 96], "FLOAT", "table"),
+        (["n", 50, 155, 3], "FLOAT", "table"),
     ],
 )
 def test_inputs_have_controls_by_their_sizes(dims, dtype, kind):
@@ -86,7 +88,7 @@ def test_wrong_options_are_named(given, message):
 @pytest.mark.parametrize(
     ("dims", "dtype", "message"),
     [
-        ([2, 3, 4], "FLOAT", "input x of sizes .*no control gives arrays of 3 axes"),
+        (["a", "b", 20], "FLOAT", r"one open axis before it.*shapes=\{'x': \('\?', '\?', 20\)\}"),
         ([2], "STRING", "input x: no control gives values of type STRING"),
     ],
 )

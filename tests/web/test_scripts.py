@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="there is n
 def run(code):
     """Return the value of an expression of the page's functions, through JSON."""
     names = {
-        "csv.js": "readRows, writeCsv",
+        "csv.js": "readRows, sizesOf, writeCsv",
         "npz.js": "writeNpz",
         "tensors.js": "toHalf, fromHalf, tensor, shown, percentage",
     }
@@ -48,6 +48,15 @@ def test_rows_are_read_with_any_separator_and_without_a_header():
     assert run(r"readRows('a,b\n1, 2\n3;4\n\n5\t-6e1')") == [[1, 2], [3, 4], [5, -60]]
     message = r"(() => { try { readRows('1,2\n3') } catch (e) { return e.message } })()"
     assert run(message) == "row 2 has 1 numbers, the first row 2"
+
+
+def test_rows_of_the_last_axis_fill_arrays_of_more_axes():
+    rows = [[1, 2]] * 6
+    sizes = {(2, 3, 2): [2, 3, 2], (None, 3, 2): [2, 3, 2], (1, 6, None): [1, 6, 2]}
+    # Rows that do not fit keep their own sizes, which the message shows.
+    sizes |= {(None, 2): [6, 2], (4, 2): [6, 2], (None, 4, 2): [6, 2], (1, 1, 2): [6, 2]}
+    given = json.dumps(list(sizes))
+    assert run(f"{given}.map((dims) => sizesOf(dims, {rows}))") == list(sizes.values())
 
 
 def test_results_are_written_in_columns_and_no_name_is_a_formula():

@@ -157,6 +157,42 @@ def test_the_command_ends_with_status_2_and_one_line(model, tmp_path, without_np
     assert {p.name for p in tmp_path.iterdir()} == {"note.txt"}
 
 
+def test_force_replaces_a_page_and_nothing_else(model, tmp_path, without_npm, capsys):
+    folder = build_site(model, tmp_path / "site", page={"title": "first"})
+    (folder / "extra").touch()
+    assert "replace a page by --force" in error_of(capsys, model, "-o", folder)
+    assert run(model, "-o", folder, "--force").exit_code == 0
+    assert "first" not in (folder / "page.json").read_text()
+    assert not (folder / "extra").exists()
+    assert {p.name for p in tmp_path.iterdir()} == {"npm", "site"}
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "thesis.tex").touch()
+    assert "no page that" in error_of(capsys, model, "-o", tmp_path / "own", "--force")
+    assert (tmp_path / "own" / "thesis.tex").exists()
+
+
+@pytest.mark.parametrize("metadata", [{"pymc": '{"sampler": {}}'}, {"pymc": "["}, {}])
+def test_samplers_are_not_told_to_be_float32(tmp_path, without_npm, metadata):
+    x = pt.scalar("x")
+    path = tmp_path / "model.onnx"
+    export_onnx([x], x * 2, path)
+    made = onnx.load(path)
+    onnx.helper.set_model_props(made, metadata)
+    onnx.save(made, path)
+    output = " ".join(run(path, "-o", tmp_path / "site").output.split())
+    assert ('target="web" exports float32' in output) == ("sampler" not in str(metadata))
+
+
+def test_a_model_that_no_runtime_loads_ends_with_status_1(tmp_path, without_npm, capsys):
+    x, y = (onnx.helper.make_tensor_value_info(name, 1, [3]) for name in "xy")
+    node = onnx.helper.make_node("Foo", ["x"], ["y"], domain="my.ops")
+    made = onnx.helper.make_model(onnx.helper.make_graph([node], "g", [x], [y]), ir_version=10)
+    onnx.save(made, tmp_path / "model.onnx")
+    with pytest.raises(SystemExit, match="1"):
+        main(["web", str(tmp_path / "model.onnx"), "-o", str(tmp_path / "site")])
+    assert "No opset import for domain" in capsys.readouterr().err
+
+
 def test_files_of_other_kinds_are_named(model, tmp_path, without_npm, capsys):
     note = tmp_path / "note.txt"
     note.write_text("no model")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -17,11 +19,14 @@ from pytensor_onnx.cli.ops_command import ops
 from pytensor_onnx.cli.serving_command import serve_config
 from pytensor_onnx.cli.terminal import printable
 from pytensor_onnx.cli.web_command import web
-from pytensor_onnx.errors import PyTensorONNXError, RunError, VerificationError
+from pytensor_onnx.errors import PyTensorONNXError, RunError, VerificationError, did_you_mean
 
 PROGRAM = "pytensor-onnx"
 INTERRUPTED = 130
 """Exit code of a command that Ctrl-C ended, as shells have it."""
+TRACEBACK = "PYTENSOR_ONNX_TRACEBACK"
+"""Environment variable that shows the traceback of an unexpected error, if it is ``1``."""
+
 SHELLS = ("bash", "zsh", "fish", "powershell")
 
 
@@ -35,7 +40,22 @@ def _print_completion(context: click.Context, _: click.Parameter, shell: str | N
     context.exit()
 
 
+class _Commands(click.Group):
+    """Commands whose similar names a wrong name is answered by."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            names = self.list_commands(ctx)
+            hint = did_you_mean(name, names, f"there are {', '.join(names)}")
+            ctx.fail(f"No such command {name!r}: {hint}")
+        return super().resolve_command(ctx, args)
+
+
 @click.group(
+    cls=_Commands,
     epilog="Exit codes: 0 success, 1 the file fails or differs, 2 wrong arguments or no ONNX file.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -54,7 +74,7 @@ def app() -> None:
     """Export PyTensor graphs to ONNX; compare, verify, measure and optimize ONNX files."""
 
 
-@app.group()
+@app.group(cls=_Commands)
 def demo() -> None:
     """Small complete examples."""
 
@@ -67,8 +87,10 @@ for _command in (export, inspect, diff, verify, bench, optimize, ops, web, serve
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; errors of input end it with one line and status 2.
 
-    A file that was read, but does not run or gives other results, ends it with status 1.
+    A file that was read, but does not run or gives other results, ends it with status 1, and so
+    does an error that the program does not expect.
     """
+    _print_log("onnx_ir")
     try:
         with warnings.catch_warnings():
             # One line, without the line of code that caused it.
@@ -86,9 +108,43 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (RunError, VerificationError) as error:
         _print_error(str(error))
         sys.exit(1)
-    except (PyTensorONNXError, OSError) as error:
+    except PyTensorONNXError as error:
         _print_error(str(error))
         sys.exit(2)
+    except OSError as error:
+        is_of_file = error.filename is not None and error.strerror
+        _print_error(f"{error.filename}: {error.strerror}" if is_of_file else str(error))
+        sys.exit(2)
+    except MemoryError as error:
+        _print_error(f"the memory does not suffice{f': {error}' if str(error) else ''}")
+        sys.exit(1)
+    except Exception as error:
+        if os.environ.get(TRACEBACK) == "1":
+            raise
+        text = " ".join(str(error).split())
+        _print_error(f"{type(error).__name__}: {text} ({TRACEBACK}=1 shows the traceback)")
+        sys.exit(1)
+
+
+class _Lines(logging.Handler):
+    """Prints messages of a log as warnings, each once."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.printed: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = " ".join(record.getMessage().split())
+        if text not in self.printed:
+            self.printed.add(text)
+            _print_line(f"warning: {text}")
+
+
+def _print_log(name: str) -> None:
+    """Print what a package logs in the form of this program's warnings."""
+    logger = logging.getLogger(name)
+    logger.handlers = [_Lines()]
+    logger.propagate = False
 
 
 def _print_error(text: str) -> None:

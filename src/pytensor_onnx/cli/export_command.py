@@ -33,6 +33,11 @@ from pytensor_onnx.progress import working
 )
 @with_precision
 @click.option(
+    "--opset",
+    type=click.IntRange(min=1),
+    help="Version of the operator set of ONNX. [default: that of the target]",
+)
+@click.option(
     "--vectors",
     is_flag=True,
     help="Store inputs and PyTensor's results in the file, for verify.",
@@ -45,6 +50,7 @@ def export(
     target: str,
     runtime_version: str | None,
     precision: str | None,
+    opset: int | None,
     vectors: bool,
     as_json: bool,
 ) -> None:
@@ -63,6 +69,7 @@ def export(
     check_file(file, "--output")
     options: dict[str, Any] = {"target": target, "dynamic_axes": read_axes(dynamic)}
     options |= {"precision": precision, "runtime_version": runtime_version}
+    options |= {"opset_version": opset}
     given = {key: value for key, value in options.items() if value}
     with working("exporting"):
         # Graphs of the module may use mode ONNX.

@@ -51,7 +51,7 @@ def inspect(file: Path, nodes: bool, functions: bool, pytensor: bool, as_json: b
 
 def _list_parts(file: Path, nodes: bool, functions: bool, pytensor: bool, as_json: bool) -> None:
     from pytensor_onnx.cli.node_listing import listed_functions, listed_nodes
-    from pytensor_onnx.exporting.files.model_reading import read_model
+    from pytensor_onnx.graph.model_reading import read_model
 
     model = read_model(file)
     main = listed_nodes(model) if nodes else []
@@ -82,7 +82,7 @@ def _imported_graph(file: Path) -> list[str]:
 @click.option("--inputs", type=FILE, help="NumPy file (.npz) with all inputs.")
 @click.option(
     "--threads",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, 1024),
     multiple=True,
     help="Threads within one operator; may be repeated.",
 )
@@ -115,7 +115,7 @@ def bench(
     """
     from pytensor_onnx.cli.tables import latency_lines, latency_table
     from pytensor_onnx.exporting.files.file_latency import measure_latency
-    from pytensor_onnx.exporting.files.model_reading import external_bytes
+    from pytensor_onnx.graph.model_reading import external_bytes
 
     # Unreadable models and missing weights are errors of input, before the runtime refuses them.
     for file in files:
@@ -216,8 +216,10 @@ def optimize(
     compared with those of the file. To see whether it runs faster, give both files to bench.
     """
     from pytensor_onnx.cli.inspection import inspect_file
+    from pytensor_onnx.exporting.requests.paths import check_file
 
     path = output or file.with_name(f"{file.stem}.{target}.onnx")
+    check_file(path, "--output")
     given = {"precision": precision} if precision else {}
     with working("optimizing"):
         from pytensor_onnx import optimize_onnx, registered_mode  # noqa: F401

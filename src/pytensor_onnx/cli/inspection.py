@@ -61,8 +61,8 @@ def inspect_file(file: Path) -> Inspection:
     PyTensorONNXError
         If the file is not a readable model.
     """
-    from pytensor_onnx.exporting.files.model_reading import read_model
     from pytensor_onnx.exporting.requests.descriptions import describe
+    from pytensor_onnx.graph.model_reading import read_model
     from pytensor_onnx.graph.node_counts import function_sizes, operator_counts
     from pytensor_onnx.graph.weights import weight_bytes
 

@@ -49,15 +49,15 @@ def _module(name: str) -> Any:
         advice = installs(str(error.name))
         text = f"{name} cannot be imported, {error}{f': {advice}' if advice else ''}"
         raise ArgumentError(text) from error
-    # A user's module may raise anything.
-    except Exception as error:
+    # A user's module may raise anything, and end the program.
+    except (Exception, SystemExit) as error:
         where = _line_of(error)
         raise ArgumentError(
             f"{name} cannot be imported, {type(error).__name__}: {error}{where}"
         ) from error
 
 
-def _line_of(error: Exception) -> str:
+def _line_of(error: BaseException) -> str:
     """Return the last line of code that an error passed, as text to append to a message."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
@@ -103,7 +103,7 @@ def export_object(value: Any, **options: Any) -> Any:
         return export_onnx(*value, **options)
     if type(value).__module__.partition(".")[0] not in _PACKAGES:
         raise ArgumentError(
-            f"it is of type {type(value).__name__}: name a tuple of inputs and outputs, an output, "
-            "a compiled function, a PyMC model or a network of pytensor-ml"
+            f"an object of type {type(value).__name__} has no graph: name a tuple of inputs and "
+            "outputs, an output, a compiled function, a PyMC model or a network of pytensor-ml"
         )
     return export_onnx(value, **options)

@@ -3,12 +3,13 @@
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import NoReturn
 
 import click
 
 from pytensor_onnx.cli.arguments_of_commands import with_json
 from pytensor_onnx.cli.terminal import print_json, terminal_width
-from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.errors import PyTensorONNXError, did_you_mean
 
 
 @click.command
@@ -32,9 +33,11 @@ def ops(name: str | None, everything: bool, kernels: bool, markdown: bool, as_js
     if kernels:
         _print_kernels(name or "", as_json)
         return
-    rows, reasons = select(load_coverage(), name)
+    coverage = load_coverage()
+    rows, reasons = select(coverage, name)
     if not rows and not reasons:
-        raise PyTensorONNXError(f"PyTensor has no operation whose name has {name!r} in it")
+        known = {**coverage.rows, **coverage.uncovered, **coverage.excluded}
+        _refuse(str(name), [key.rpartition(".")[2] for key in known], "operation of PyTensor")
     shown = reasons if everything or name else {}
     if as_json:
         covered = [asdict(row) for row in rows]
@@ -58,6 +61,9 @@ def _print_kernels(part: str, as_json: bool) -> None:
     wanted = part.lower()
     operators = {k: v for k, v in covered_operators().items() if wanted in k.lower()}
     functions = [name for name in native.function_kernels() if wanted in name.lower()]
+    if not operators and not functions:
+        known = [*covered_operators(), *native.function_kernels()]
+        _refuse(part, known, "operator or function of the native library")
     if as_json:
         print_json({"operators": operators, "functions": functions})
         return
@@ -70,6 +76,13 @@ def _print_kernels(part: str, as_json: bool) -> None:
             *(f"{name}: a function" for name in functions),
         ]
     )
+
+
+def _refuse(part: str, known: Sequence[str], kind: str) -> NoReturn:
+    """Raise for a text that no name has in it, with the most similar name."""
+    names = [name.lower() for name in known]
+    hint = did_you_mean(part.lower(), names, "without a name, ops lists all")
+    raise PyTensorONNXError(f"no {kind} has {part!r} in its name: {hint}")
 
 
 def _print_wrapped(lines: Sequence[str]) -> None:

@@ -33,9 +33,15 @@ _NEXT = {
     help="NAME=VALUE, a value in JSON for an input without rows, for servers of tables; "
     "may be repeated.",
 )
+@click.option("--force", is_flag=True, help="Replace files in a folder that is not empty.")
 @with_json
 def serve_config(
-    model: Path, server: str, output: Path | None, constant: tuple[str, ...], as_json: bool
+    model: Path,
+    server: str,
+    output: Path | None,
+    constant: tuple[str, ...],
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Write the folder of a model that a server loads.
 
@@ -46,7 +52,8 @@ def serve_config(
 
     folder = output or Path(server)
     with working("writing"):
-        written = write_serving_folder(model, server, folder, dict(map(_pair, constant)))
+        constants = dict(map(_pair, constant))
+        written = write_serving_folder(model, server, folder, constants, force=force)
     following = _NEXT[server].format(folder=shlex.quote(str(folder)))
     if as_json:
         print_json({"files": list(map(str, written)), "next": following})

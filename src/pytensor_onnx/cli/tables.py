@@ -44,11 +44,11 @@ def latency_table(latencies: Sequence[Latency]) -> Table:
     """Return the table of the latencies of sessions, one row each."""
     rows = [
         (
-            session_name(x),
+            name,
             *map(duration, (x.median_seconds, x.p90_seconds, x.p99_seconds, x.least_seconds)),
             f"{x.runs:,}",
         )
-        for x in latencies
+        for name, x in zip(session_names(latencies), latencies, strict=True)
     ]
     return make_table("latency", "", "median", "90 %", "99 %", "least", "runs", rows=rows)
 
@@ -56,17 +56,25 @@ def latency_table(latencies: Sequence[Latency]) -> Table:
 def latency_lines(latencies: Sequence[Latency]) -> list[str]:
     """Return a line for each session on its start and its inputs."""
     return [
-        f"{session_name(x)}: loads in {duration(x.load_seconds)}, first run "
+        f"{name}: loads in {duration(x.load_seconds)}, first run "
         f"{duration(x.first_seconds)}, {x.inputs}"
-        for x in latencies
+        for name, x in zip(session_names(latencies), latencies, strict=True)
     ]
 
 
-def session_name(latency: Latency) -> str:
-    """Return the name of a session: file, and threads and provider where given."""
-    threads = "" if latency.threads is None else f", threads {latency.threads}"
-    provider = "" if latency.provider == "cpu" else f", {latency.provider}"
-    return f"{one_line(latency.file)}{threads}{provider}"
+def session_names(latencies: Sequence[Latency]) -> list[str]:
+    """Return the names of sessions: file, and threads and provider where given.
+
+    Sessions that are given several times have a number.
+    """
+    keys = [(x.file, x.threads, x.provider) for x in latencies]
+    names = []
+    for i, (file, threads, provider) in enumerate(keys):
+        number = f" ({keys[: i + 1].count(keys[i])})" if keys.count(keys[i]) > 1 else ""
+        of_threads = "" if threads is None else f", threads {threads}"
+        of_provider = "" if provider == "cpu" else f", {provider}"
+        names.append(f"{one_line(file)}{number}{of_threads}{of_provider}")
+    return names
 
 
 def digits_table(result: DigitsResult) -> Table:

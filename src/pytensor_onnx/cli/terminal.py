@@ -17,18 +17,22 @@ def printable(text: Any) -> str:
     r"""Escape the characters of a text that a terminal does not print.
 
     These include escape sequences and characters that change the direction of a line. Line ends
-    stay.
+    stay, and tabs become spaces.
 
     Examples
     --------
     >>> print(printable("a\x1b[31mb\u202e"))
     a\x1b[31mb\u202e
     """
+    return _escaped(str(text).replace("\t", "    "), kept="\n")
+
+
+def _escaped(text: str, kept: str = "") -> str:
     return "".join(
         character
-        if character.isprintable() or character == "\n"
+        if character.isprintable() or character in kept
         else character.encode("unicode_escape").decode()
-        for character in str(text)
+        for character in text
     )
 
 
@@ -40,8 +44,8 @@ def plain(text: Any) -> Text:
 
 
 def one_line(text: Any) -> str:
-    """Return a printable text with escaped line ends."""
-    return printable(text).replace("\n", "\\n")
+    """Return a printable text with escaped line ends and tabs."""
+    return _escaped(str(text))
 
 
 def duration(seconds: float) -> str:

@@ -1,8 +1,11 @@
 """The command ``web``: a page around a model."""
 
+from __future__ import annotations
+
 import json
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -10,6 +13,10 @@ from pytensor_onnx.cli.arguments_of_commands import FILE, NEW_PATH, with_json
 from pytensor_onnx.cli.terminal import print_json, printable
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.extras import require
+from pytensor_onnx.progress import working
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
 
 Engine = Literal["auto", "tape", "onnxruntime"]
 RuntimeSource = Literal["npm", "cdn"]
@@ -41,6 +48,7 @@ RuntimeSource = Literal["npm", "cdn"]
     show_default=True,
     help="npm copies ONNX Runtime Web, cdn links a public host.",
 )
+@click.option("--force", is_flag=True, help="Replace the page in the folder.")
 @click.option("--webgpu/--no-webgpu", help="Use WebGPU where browser and model can.")
 @click.option("--serve/--no-serve", help="Open the page on this machine.")
 @click.option(
@@ -58,44 +66,50 @@ def web(
     state: Path | None,
     engine: Engine,
     runtime: RuntimeSource,
+    force: bool,
     webgpu: bool,
     serve: bool,
     port: int,
     as_json: bool,
 ) -> None:
     """Make a web page that runs a model."""
-    from pytensor_onnx.exporting.files.model_reading import read_model
+    from pytensor_onnx.exporting.files.file_verification import load
+    from pytensor_onnx.graph.model_reading import read_model
     from pytensor_onnx.web.description import read_description
     from pytensor_onnx.web.server import ADDRESS, make_server
-    from pytensor_onnx.web.site import build_site
+    from pytensor_onnx.web.site import build_site, replacing
 
     if page:
         require("web", "--page")
-    read_model(model)
-    folder = build_site(
-        model,
-        output,
-        page=read_description(page) if page else None,
-        engine=engine,
-        runtime=runtime,
-        webgpu=webgpu,
-        state=state,
-    )
-    described = json.loads((folder / "page.json").read_text(encoding="utf-8"))
+    is_sampler = _is_sampler(read_model(model))
+    with working("writing the page"), replacing(output) if force else nullcontext(output) as target:
+        build_site(
+            model,
+            target,
+            page=read_description(page) if page else None,
+            engine=engine,
+            runtime=runtime,
+            webgpu=webgpu,
+            state=state,
+        )
+    described = json.loads((output / "page.json").read_text(encoding="utf-8"))
     values = described["inputs"] + described["outputs"]
     if as_json:
-        print_json({"folder": str(folder), "page": described})
+        print_json({"folder": str(output), "page": described})
     else:
-        click.echo(f"wrote {folder}: copy it to any web server, or see it by --serve")
+        click.echo(f"wrote {output}: copy it to any web server, or see it by --serve")
         if reason := described["runtime"].get("reason"):
             click.echo(f"ONNX Runtime Web runs the model: {printable(reason)}")
+            # The page would show the error of the runtime.
+            load(str(model), threads=1)
         else:
             click.echo("a tape runs the model, without ONNX Runtime Web")
-        if any(value["dtype"] == "float64" for value in values):
+        # Samplers need float64, for all targets.
+        if not is_sampler and any(value["dtype"] == "float64" for value in values):
             click.echo('its numbers are float64: target="web" exports float32, half as large')
     if serve:
         try:
-            opened = make_server(folder, port)
+            opened = make_server(output, port)
         except OSError as error:
             reason = f"port {port} cannot be opened, name another by --port: {error}"
             raise PyTensorONNXError(reason) from None
@@ -105,3 +119,11 @@ def web(
                 server.serve_forever()
             except KeyboardInterrupt:
                 click.echo("ended")
+
+
+def _is_sampler(model: ir.Model) -> bool:
+    """Return whether a model is a sampler of a PyMC model."""
+    try:
+        return "sampler" in json.loads(model.metadata_props.get("pymc", "{}"))
+    except (TypeError, ValueError, RecursionError):
+        return False

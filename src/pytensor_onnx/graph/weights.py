@@ -91,16 +91,23 @@ def weight_files(model: ir.Model, file: Path) -> list[Path]:
     Raises
     ------
     PyTensorONNXError
-        If there is no such file.
+        If there is no such file, or a pointer of Git LFS stands for it.
 
     Examples
     --------
     >>> weight_files(ir.Model(ir.Graph([], [], nodes=[]), ir_version=10), Path("model.onnx"))
     []
     """
+    from pytensor_onnx_scoring.file_kinds import is_pointer
+
     constants = [value.const_value for value in model.graph.initializers.values()]
     files = sorted({Path(c.path) for c in constants if isinstance(c, ir.ExternalTensor)})
     for path in files:
         if not path.is_file():
             raise PyTensorONNXError(f"{file} has weights in {path}, and there is no such file")
+        if is_pointer(path):
+            raise PyTensorONNXError(
+                f"{file} has weights in {path}, which is a pointer of Git LFS: git lfs pull "
+                "downloads the file"
+            )
     return files

@@ -15,7 +15,7 @@ from typing import Any
 import onnx_ir as ir
 
 from pytensor_onnx.errors import PyTensorONNXError
-from pytensor_onnx.exporting.files.model_reading import read_model
+from pytensor_onnx.graph.model_reading import read_model
 from pytensor_onnx.graph.weights import weight_files
 from pytensor_onnx.serving.example_tables import example_columns
 from pytensor_onnx.serving.protocol import column_metadata, kserve_manifest, model_metadata
@@ -47,7 +47,12 @@ class Request:
 
 
 def write_serving_folder(
-    model: Path, server: str, folder: Path, constants: Mapping[str, Any] | None = None
+    model: Path,
+    server: str,
+    folder: Path,
+    constants: Mapping[str, Any] | None = None,
+    *,
+    force: bool = False,
 ) -> list[Path]:
     """Write the folder of a model that a server loads, and return its files.
 
@@ -58,14 +63,17 @@ def write_serving_folder(
     server
         ``"triton"``, ``"kserve"``, ``"mlserver"``, ``"bentoml"`` or ``"mlflow"``.
     folder
-        Folder to write; it must be empty or missing.
+        Folder to write; it must be empty or missing, unless ``force`` is given.
     constants
         Values of the inputs without rows, for MLServer, BentoML and MLflow, which serve tables.
+    force
+        Whether to write into a folder with files. Files of the same names are replaced, others
+        stay.
 
     Raises
     ------
     PyTensorONNXError
-        If the folder is not empty, or the model cannot be served so.
+        If the folder has files, or the model cannot be served so.
 
     Examples
     --------
@@ -76,8 +84,13 @@ def write_serving_folder(
     >>> [p.as_posix() for p in write_serving_folder(Path("exp.onnx"), "triton", Path("models"))]
     ['models/exp/1/model.onnx', 'models/exp/config.pbtxt']
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise PyTensorONNXError(f"{folder} is not an empty folder: name another with -o")
+    if folder.exists() and not folder.is_dir():
+        raise PyTensorONNXError(f"{folder} is a file: name a folder with -o")
+    if folder.exists() and any(folder.iterdir()) and not force:
+        raise PyTensorONNXError(
+            f"{folder} is not an empty folder: name another with -o, or replace files in it by "
+            "--force"
+        )
     name = re.sub(r"[^A-Za-z0-9_-]", "_", model.stem)
     request = Request(model, read_model(model), name, constants or {})
     place, texts_of = _SERVERS[server]
@@ -213,5 +226,7 @@ def _copy_model(request: Request, target: Path) -> list[Path]:
     copies = [target, *(target.parent / path for path in beside)]
     for source, copy in zip([request.path, *sources], copies, strict=True):
         copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, copy)
+        # The file may be one of a folder that is written again.
+        if not (copy.exists() and copy.samefile(source)):
+            shutil.copyfile(source, copy)
     return copies

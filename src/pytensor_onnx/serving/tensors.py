@@ -91,7 +91,8 @@ def served_model(model: ir.Model) -> ServedModel:
 
 
 def _tensor(value: ir.Value, labels: Sequence[str]) -> ServedTensor:
-    if value.dtype not in _DATATYPES or value.shape is None:
+    is_tensor = isinstance(value.type, ir.TensorType)
+    if not is_tensor or value.dtype not in _DATATYPES or value.shape is None:
         raise PyTensorONNXError(
             f"{value.name} has the type {value.type}, which servers cannot exchange: export the "
             "model with tensors of known rank, and cast outputs to another dtype"

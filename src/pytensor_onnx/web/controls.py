@@ -138,11 +138,13 @@ def _control(
             return "drawing"
     if None not in dims[-1:] and count <= _MOST_SLIDERS and dtype.startswith("float"):
         return "sliders"
-    if len(dims) <= 2:
+    if len(dims) <= 2 or dims[:-1].count(None) <= 1:
         return "table"
+    shape = tuple("?" if n is None else n for n in dims)
     raise PyTensorONNXError(
-        f"input {name} of sizes {dims}: no control gives arrays of {len(dims)} axes; give it in "
-        "the graph, or flatten it to a matrix"
+        f"input {name} of sizes {dims}: a table has rows of the last axis, and at most one open "
+        f"axis before it. Fix sizes: graph = from_onnx(file, shapes={{{name!r}: {shape}}}) with "
+        "numbers for ?, and export_onnx(graph.inputs, graph.outputs, path)"
     )
 
 

@@ -7,7 +7,8 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -76,19 +77,16 @@ def build_site(
         the engine cannot be had.
     """
     target = Path(folder)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise PyTensorONNXError(f"{target} is not an empty folder: name another with -o")
+    if target.exists() and not target.is_dir():
+        raise PyTensorONNXError(f"{target} is a file: name a folder with -o")
+    if target.exists() and any(target.iterdir()):
+        raise PyTensorONNXError(
+            f"{target} is not an empty folder: name another with -o, or replace a page by --force"
+        )
     described = describe_page(Path(model), page or {}, state)
     package = WEBGPU_RUNTIME if webgpu else RUNTIME
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        writable = os.access(target.parent, os.W_OK)
-    except OSError:
-        writable = False
-    if not writable:
-        raise PyTensorONNXError(f"{target} cannot be written: name another folder with -o")
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as temporary:
-        site = Path(temporary) / "site"
+    with _folder_beside(target) as temporary:
+        site = temporary / "site"
         shutil.copytree(str(files("pytensor_onnx.web") / "static"), site)
         _write_model(Path(model), site / "model.onnx")
         reason = _write_engine(engine, Path(model), site, webgpu)
@@ -111,6 +109,45 @@ def build_site(
         os.replace(site, target)
     target.chmod(0o755)
     return target
+
+
+@contextmanager
+def replacing(folder: Path) -> Iterator[Path]:
+    """Yield the path of a new folder, which takes the place of a page at the end.
+
+    Raises
+    ------
+    PyTensorONNXError
+        If the folder has files that are no page.
+    """
+    files = {file.name for file in folder.iterdir()} if folder.is_dir() else set()
+    if files and not {"page.json", "index.html", "model.onnx"} <= files:
+        raise PyTensorONNXError(
+            f"{folder} has files, and no page that could be replaced: name another with -o"
+        )
+    if not files:
+        yield folder
+        return
+    with _folder_beside(folder) as temporary:
+        yield temporary / "site"
+        os.replace(folder, temporary / "before")
+        os.replace(temporary / "site", folder)
+
+
+@contextmanager
+def _folder_beside(target: Path) -> Iterator[Path]:
+    """Yield a temporary folder beside a path, from which a folder moves to the path."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # `Path("..")` has no name.
+        prefix = f".{target.resolve().name}."
+        temporary = tempfile.TemporaryDirectory(dir=target.parent, prefix=prefix)
+    except OSError as error:
+        raise PyTensorONNXError(
+            f"{target} cannot be written: name another folder with -o ({error.strerror})"
+        ) from None
+    with temporary as folder:
+        yield Path(folder)
 
 
 def describe_page(

@@ -114,7 +114,13 @@ def _content_of(path: Path) -> tuple[bytes, bool]:
     if native.library() is None:
         raise MissingEngineError("this installation has no native library, which knows the kernels")
     model = onnx.load(path)
-    fusion = fuse(model.SerializeToString(), every_size=True)
+    try:
+        fusion = fuse(model.SerializeToString(), every_size=True)
+    except onnx.shape_inference.InferenceError as error:
+        reason = " ".join(str(error).split())
+        raise UncoveredError(
+            f"a tape does not cover a model that is not valid: {reason}"
+        ) from error
     graph = onnx.load_model_from_string(fusion.model).graph if fusion.model else onnx.GraphProto()
     region = whole_region(graph)
     if region is None:

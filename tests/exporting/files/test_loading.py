@@ -148,7 +148,7 @@ def test_files_of_others_are_programs_of_arrays(tmp_path):
 
 def test_files_that_are_no_programs_are_refused(tmp_path):
     (tmp_path / "text.onnx").write_text("no model")
-    with pytest.raises(PyTensorONNXError, match="is no ONNX model"):
+    with pytest.raises(PyTensorONNXError, match="cannot be read as an ONNX model"):
         load(tmp_path / "text.onnx")
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "missing.onnx")

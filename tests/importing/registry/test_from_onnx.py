@@ -191,12 +191,20 @@ def test_nodes_out_of_order_are_sorted_and_cycles_refused():
 def test_files_that_are_no_models_are_refused(tmp_path):
     (tmp_path / "text.onnx").write_text("no model")
     for source in (tmp_path / "text.onnx", b"no model"):
-        with pytest.raises(PyTensorONNXError, match="no ONNX model"):
+        with pytest.raises(PyTensorONNXError, match="cannot be read as an ONNX model"):
             from_onnx(source)
     with pytest.raises(FileNotFoundError):
         from_onnx(tmp_path / "missing.onnx")
     with pytest.raises(ArgumentError, match="takes a path"):
         from_onnx(3)
+
+
+def test_values_that_nothing_computes_are_named():
+    model = model_of(
+        [helper.make_node("Add", ["x", "h"], ["y"])], inputs={"x": (2,)}, outputs={"y": (2,)}
+    )
+    with pytest.raises(PyTensorONNXError, match=r"value h\n.*no node computes it"):
+        from_onnx(model)
 
 
 def test_missing_weights_are_named(tmp_path):

@@ -125,8 +125,17 @@ def load(file: str, *, threads: int | None = None, providers: str = "cpu") -> Se
     provider_names(providers)
     try:
         return Session(file, providers=providers, options=SessionOptions(threads=threads))
-    except PyTensorONNXError as error:
-        raise VerificationError(str(error)) from error
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:
+        from pytensor_onnx.graph.model_reading import read_model
+
+        # A file of another kind has an error of its own.
+        read_model(Path(file))
+        told = (
+            "" if isinstance(error, PyTensorONNXError) else f"ONNX Runtime does not load {file}: "
+        )
+        raise VerificationError(f"{told}{error}") from error
 
 
 def run_on_sample(session: Session, file: str) -> tuple[Sample, list[np.ndarray]]:
@@ -151,8 +160,8 @@ def run_on_sample(session: Session, file: str) -> tuple[Sample, list[np.ndarray]
             )
     reason = ""
     for attempt in ATTEMPTS:
-        drawn = sample(inputs, attempt)
         try:
+            drawn = sample(inputs, attempt)
             return drawn, session.run(dict(zip(drawn.names, drawn.arrays, strict=True)))
         except Exception as error:
             if is_interruption(error):
@@ -188,7 +197,7 @@ def verify_file_apart(path: Path, *, timeout: float) -> FileCheck:
     ) as process:
         try:
             # The process imports the runtime meanwhile.
-            from pytensor_onnx.exporting.files.model_reading import external_bytes
+            from pytensor_onnx.graph.model_reading import external_bytes
 
             memory = MEMORY + COPIES * (path.stat().st_size + external_bytes(path))
             assert process.stdout is not None

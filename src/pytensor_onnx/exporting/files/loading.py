@@ -27,6 +27,7 @@ from pytensor_onnx.exporting.verification.results import Verification
 from pytensor_onnx.exporting.verification.sampling import ATTEMPTS, Sample, known_sizes, sample
 from pytensor_onnx.exporting.verification.verification import checked_session
 from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.graph.model_reading import read_model
 from pytensor_onnx.graph.weights import is_large, weight_files
 from pytensor_onnx.running.session import Session, SessionOptions
 
@@ -154,12 +155,7 @@ class LoadedProgram(ONNXProgram):
 
 
 def _read(file: Path) -> ir.Model:
-    try:
-        model = ir.load(file)
-    except OSError:
-        raise
-    except Exception as error:
-        raise PyTensorONNXError(f"{file} is no ONNX model: {error}") from error
+    model = read_model(file)
     weight_files(model, file)
     return model if is_large(model) else ir.external_data.load_to_model(model)
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from pytensor_onnx.errors import VerificationError
 from pytensor_onnx.exporting.files.file_verification import load, run_on_sample
-from pytensor_onnx.exporting.files.model_reading import read_model
 from pytensor_onnx.exporting.program.export import export_onnx
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.exporting.requests.paths import check_file
 from pytensor_onnx.exporting.verification.array_differences import disagreement
 from pytensor_onnx.exporting.verification.file_vectors import METADATA
+from pytensor_onnx.graph.model_reading import read_model
 from pytensor_onnx.graph.weights import weight_files
 from pytensor_onnx.importing.registry.imported_graph import from_onnx
 from pytensor_onnx.progress import working

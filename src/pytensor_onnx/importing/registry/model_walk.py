@@ -124,6 +124,9 @@ class ModelWalk:
     def _operand(self, value: ir.Value | None, environment: Environment) -> Any:
         if value is None or (not value.name and value.producer() is None):
             return None
+        if value not in environment and value.producer() is None and not value.is_graph_input():
+            reason = "no node computes it, and it is neither an input nor a constant"
+            self.problems.append(Problem(f"value {value.name}", "", "", reason, ""))
         found = environment.get(value, FAILED)
         if isinstance(found, _Late):
             found = environment[value] = found.variable()

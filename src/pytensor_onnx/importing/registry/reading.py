@@ -9,6 +9,7 @@ from typing import Any
 import onnx_ir as ir
 
 from pytensor_onnx.errors import ArgumentError, PyTensorONNXError
+from pytensor_onnx.graph.model_reading import parse_model, read_model as read_model_file
 from pytensor_onnx.graph.weights import weight_files
 
 _KINDS = "a path, bytes, onnx.ModelProto, onnx_ir.Model or ONNXProgram"
@@ -39,7 +40,8 @@ def read_model(source: Any) -> ir.Model:
     if isinstance(source, str | os.PathLike):
         model = _read_file(Path(source))
     elif isinstance(source, bytes | bytearray | memoryview):
-        model = _parsed(bytes(source))
+        model = parse_model(bytes(source))
+        _check(model, "the bytes")
     elif isinstance(source, ir.Model):
         model = source
     elif isinstance(getattr(source, "model", None), ir.Model):
@@ -52,12 +54,7 @@ def read_model(source: Any) -> ir.Model:
 
 
 def _read_file(path: Path) -> ir.Model:
-    try:
-        model = ir.load(path)
-    except OSError:
-        raise
-    except Exception as error:
-        raise PyTensorONNXError(f"{path} is no ONNX model: {error}") from error
+    model = read_model_file(path)
     _check(model, str(path))
     folder = path.parent.resolve()
     for file in weight_files(model, path):
@@ -66,25 +63,11 @@ def _read_file(path: Path) -> ir.Model:
     return model
 
 
-def _parsed(data: bytes) -> ir.Model:
-    import onnx
-
-    proto = onnx.ModelProto()
-    try:
-        proto.ParseFromString(data)
-        model = ir.serde.deserialize_model(proto)
-    except Exception as error:
-        raise PyTensorONNXError(f"the bytes are no ONNX model: {error}") from error
-    _check(model, "the bytes")
-    if any(isinstance(v.const_value, ir.ExternalTensor) for v in model.graph.initializers.values()):
-        raise PyTensorONNXError("the bytes have weights in other files: give the path of the model")
-    return model
-
-
 def _check(model: ir.Model, name: str) -> None:
-    """Refuse what parses as an empty model, as any short file may."""
     if not model.opset_imports:
-        raise PyTensorONNXError(f"{name}: no ONNX model, as it names no version of the operators")
+        raise PyTensorONNXError(
+            f"{name} cannot be read as an ONNX model: it names no version of the operators"
+        )
 
 
 def _in_order(model: ir.Model) -> ir.Model:

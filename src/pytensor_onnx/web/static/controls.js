@@ -1,4 +1,4 @@
-import { readRows } from "./csv.js";
+import { readRows, sizesOf } from "./csv.js";
 import { acceptDrops, element, panel } from "./dom.js";
 import { drawing, image } from "./pictures.js";
 import { shown, tensor } from "./tensors.js";
@@ -168,7 +168,8 @@ function table(input, changed) {
   });
   const sizes = input.dims.map((n) => n ?? "any").join(" x ");
   const wanted = columns ? `Columns: ${columns.join(", ")}.` : `Sizes: ${sizes}.`;
-  const hint = element("p", { class: "hint" }, `${wanted} Numbers separated by commas, a row in each line.`);
+  const lines = input.dims.length > 2 ? "a row of the last axis in each line" : "a row in each line";
+  const hint = element("p", { class: "hint" }, `${wanted} Numbers separated by commas, ${lines}.`);
   const made = panel(label, hint, text, file);
   acceptDrops(made, async (dropped) => {
     text.value = await dropped.text();
@@ -184,7 +185,7 @@ function table(input, changed) {
       const bad = entries.indexOf(null);
       if (bad >= 0) throw new Error(`${label}: entry ${bad + 1} is not a number`);
       const numbers = /** @type {number[]} */ (entries);
-      const given = input.dims.length === 1 ? [numbers.length] : [rows.length, rows[0].length];
+      const given = input.dims.length === 1 ? [numbers.length] : sizesOf(input.dims, rows);
       if (input.dims.some((n, axis) => n !== null && n !== given[axis])) {
         throw new Error(`${label} has sizes ${given.join(" x ")}, but ${sizes} are needed`);
       }

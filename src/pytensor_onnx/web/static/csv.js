@@ -26,6 +26,21 @@ function readNumber(text) {
   return Number.isNaN(number) ? null : number;
 }
 
+/**
+ * Return the sizes of an array whose rows of the last axis are given, in the order of C. An open axis before it takes
+ * as many as there are.
+ *
+ * @param {(number | null)[]} dims
+ * @param {unknown[][]} rows
+ */
+export function sizesOf(dims, rows) {
+  const before = dims.slice(0, -1);
+  const known = before.reduce((product, n) => product * (n ?? 1), 1);
+  const open = rows.length / known;
+  const isWhole = Number.isInteger(open) && (open === 1 || before.includes(null));
+  return isWhole ? [...before.map((n) => n ?? open), rows[0].length] : [rows.length, rows[0].length];
+}
+
 /** Cells of a file from which most of them may not be empty. */
 const MANY = 1e6;
 
