@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -192,12 +192,17 @@ def _outputs(
 ) -> list[Tensor]:
     """Return the outputs that are columns: tensors, and maps of probabilities by classes."""
     given = session.get_outputs()
+    producer = session.get_modelmeta().producer_name
     labels = labels_of(model) if any(value_type(x.type) for x in given) else {}
     found = []
     for output in given:
         name, known = output.name, labels.get(output.name)
         if _kind(output) in _DTYPES:
-            found.append(_tensor(output, _row_axis(output.shape, rows), features))
+            tensor = _tensor(output, _row_axis(output.shape, rows), features)
+            # This converter declares the labels of LightGBM for one row, and makes one for each.
+            if tensor.shape == (1,) and producer == "OnnxMLTools":
+                tensor = replace(tensor, shape=(None,), axis=0)
+            found.append(tensor)
         elif known:
             dtype = np.dtype(_DTYPES[str(value_type(output.type))])
             names = features.get(name) or [f"{name}_{label}" for label in known]

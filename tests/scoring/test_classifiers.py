@@ -6,6 +6,7 @@ import sys
 import warnings
 
 import numpy as np
+import onnx
 import pandas
 import polars
 import pyarrow
@@ -82,6 +83,17 @@ def test_classes_have_the_names_that_are_given():
     scorer = Scorer(classifier(classlabels_int64s=[0, 1]), feature_names=names, outputs=["yes"])
     np.testing.assert_allclose(scorer(FRAME)["yes"], softmax(ROWS)[:, 1], rtol=1e-6)
     assert pickle.loads(pickle.dumps(scorer))(FRAME)["yes"].tolist() == [*scorer(FRAME)["yes"]]
+
+
+def test_labels_of_lightgbm_have_rows():
+    """OnnxMLTools declares them for one row; another file may have one number for all rows."""
+    model = onnx.load_model_from_string(classifier(classlabels_int64s=[0, 1]))
+    model.graph.output[0].type.tensor_type.shape.dim[0].dim_value = 1
+    for producer, columns in (("OnnxMLTools", ["label"]), ("skl2onnx", [])):
+        model.producer_name = producer
+        result = Scorer(model.SerializeToString(), feature_names=NAMES)(FRAME)
+        assert list(result) == [*columns, "probability_0", "probability_1"]
+        assert len(result) == 3
 
 
 def test_classes_are_read_from_the_bytes_of_a_file():

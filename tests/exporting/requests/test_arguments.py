@@ -62,6 +62,15 @@ def test_a_dict_of_outputs_names_them():
     np.testing.assert_array_equal(program(ARRAY), [2 * ARRAY, ARRAY / 2])
 
 
+@pytest.mark.parametrize("options", [{}, {"output_names": ["double"]}])
+def test_a_single_output_is_the_array_itself_however_it_is_named(options):
+    outputs = X * 2 if options else {"double": X * 2}
+    program = export_onnx([X], outputs, **options)
+    np.testing.assert_array_equal(program(ARRAY), 2 * ARRAY, strict=True)
+    [listed] = export_onnx([X], [X * 2])(ARRAY)
+    np.testing.assert_array_equal(listed, 2 * ARRAY, strict=True)
+
+
 @pytest.mark.parametrize("export", [export_onnx, export_value_and_grad, compile_onnx])
 def test_one_variable_stands_for_a_list_of_one(export):
     cost = (X**2).sum()

@@ -126,7 +126,7 @@ class Runner:
         Returns
         -------
         ndarray or list of ndarray
-            The outputs; the array itself where a single variable was exported.
+            The outputs; the array itself where a single variable was exported, alone or in a dict.
 
         Raises
         ------

@@ -44,7 +44,7 @@ class Arguments:
     dynamic_axes
         Names of axes.
     returns_single
-        Whether the output is a single variable, not a sequence.
+        Whether the output is a single variable, or one that a dict names, not a sequence.
     """
 
     inputs: list[Variable]
@@ -72,7 +72,9 @@ def read_arguments(
     _refuse_other_orders(inputs, outputs)
     inputs, outputs, path, dynamic_axes = expand_model(inputs, outputs, path, dynamic_axes)
     names = read_names(output_names)
+    is_single = isinstance(outputs, Variable)
     if isinstance(outputs, Mapping):
+        is_single = len(outputs) == 1
         if names is not None:
             raise ArgumentError("the outputs are a dict, which names them: leave out output_names")
         names, outputs = read_names(list(outputs)), list(outputs.values())
@@ -82,7 +84,7 @@ def read_arguments(
         names=names,
         path=path,
         dynamic_axes=dynamic_axes,
-        returns_single=isinstance(outputs, Variable),
+        returns_single=is_single,
     )
 
 
