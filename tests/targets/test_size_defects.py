@@ -336,3 +336,18 @@ def test_recurrent_cells_of_no_steps_forget_the_state(run_graph):
     inputs = {name: np.ones(shape, "float32") for name, shape in shapes.items()}
     _, last = run_graph([node], inputs, ["y", "last"])
     assert last.item() == 0
+
+
+def test_max_pools_in_ceil_mode_have_other_sizes_than_inferred():
+    window = {"kernel_shape": [2, 2], "strides": [3, 3], "pads": [1, 1, 1, 1], "ceil_mode": 1}
+    graph = helper.make_graph(
+        [helper.make_node("MaxPool", ["x"], ["y"], **window)],
+        "pool",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, 4, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    session = InferenceSession(model.SerializeToString())
+    (result,) = session.run(None, {"x": np.zeros((1, 1, 4, 4), "float32")})
+    assert session.get_outputs()[0].shape == [1, 1, 3, 3]
+    assert result.shape == (1, 1, 2, 2)

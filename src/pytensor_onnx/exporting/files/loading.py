@@ -118,10 +118,12 @@ class LoadedProgram(ONNXProgram):
         """
         if values:
             raise PyTensorONNXError(f"values cannot be compared: {_NO_GRAPH}")
-        session = checked_session(self.model, lambda: self.session_of_file)
+        session, note = checked_session(self.model, lambda: self.session_of_file)
         states = {s.name: (state or {}).get(s.name, s.value) for s in self.conversion.states}
         sample = self._run_once(session, inputs, states)
-        self.verification = Verification("run only", samples=(str(sample),), omitted=_NO_GRAPH)
+        self.verification = Verification(
+            "run only", samples=(str(sample),), omitted=_NO_GRAPH, note=note
+        )
         return self
 
     def _run_once(

@@ -78,6 +78,8 @@ class Verification:
         results differ.
     message
         How the results differ.
+    note
+        A part of the model that other programs may refuse, with the reason.
 
     Examples
     --------
@@ -101,6 +103,7 @@ class Verification:
     losses: tuple[Change, ...] = ()
     values: tuple[ValueDifference, ...] = ()
     message: str = ""
+    note: str = ""
 
     @property
     def first_difference(self) -> ValueDifference | None:
@@ -119,6 +122,7 @@ class Verification:
 
     def __str__(self) -> str:
         """Describe the verification in one sentence."""
+        note = f"; {self.note}" if self.note else ""
         match self.verdict:
             case "not verified":
                 return self.verdict
@@ -128,11 +132,14 @@ class Verification:
                 return f"checked and loaded, but {self.omitted}; {OWN_INPUTS}"
             case "run only":
                 samples = " and ".join(self.samples)
-                return f"checked, loaded and run on {samples}; not compared, as {self.omitted}"
+                return (
+                    f"checked, loaded and run on {samples}; not compared, as {self.omitted}{note}"
+                )
         parts = []
         if self.samples:
             parts.append(f"equal to PyTensor on {' and '.join(self.samples)}")
         if self.ill_conditioned:
             parts.append(f"as near to float64 as rounding in PyTensor on {self.ill_conditioned}")
         missing = f"; {self.omitted}; {OWN_INPUTS}" if self.omitted else ""
-        return f"checked, loaded and {'; '.join(parts)}; agrees with {self.reference}{missing}"
+        agreement = f"agrees with {self.reference}{missing}{note}"
+        return f"checked, loaded and {'; '.join(parts)}; {agreement}"

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import onnx
 import onnx_ir as ir
 
 from pytensor_onnx.errors import PyTensorONNXError, VerificationError
 from pytensor_onnx.exporting.verification.comparison import Comparison
 from pytensor_onnx.exporting.verification.converted_graph import Conversion
 from pytensor_onnx.exporting.verification.divergence import differences_by_value
+from pytensor_onnx.exporting.verification.model_check import check_model
 from pytensor_onnx.exporting.verification.results import OWN_INPUTS, Verification
 from pytensor_onnx.exporting.verification.sampling import (
     ATTEMPTS,
@@ -64,13 +64,13 @@ def verify_conversion(
     VerificationError
         If the model is refused or its results differ from PyTensor's.
     """
-    session = checked_session(conversion.model, open_session)
+    session, note = checked_session(conversion.model, open_session)
     comparison = compare(conversion, session, inputs, state)
     omitted = comparison.evidence.omitted()
     if omitted:
         text = f"verification: {omitted}; {OWN_INPUTS}"
         warnings.warn(text, UserWarning, skip_file_prefixes=NOT_OF_USERS)
-    result = comparison.evidence.result(omitted)
+    result = replace(comparison.evidence.result(omitted), note=note)
     if not comparison.evidence.is_run:
         return result
     arrays, narrowing = comparison.arrays, conversion.narrowing
@@ -99,8 +99,8 @@ def compare(
     return comparison
 
 
-def checked_session(model: ir.Model, open_session: Callable[[], Session]) -> Session:
-    """Return the session of a model.
+def checked_session(model: ir.Model, open_session: Callable[[], Session]) -> tuple[Session, str]:
+    """Return the session of a model, and a note of the check, empty if there is none.
 
     Raises
     ------
@@ -109,10 +109,10 @@ def checked_session(model: ir.Model, open_session: Callable[[], Session]) -> Ses
     """
     checked = without_weights(model)[0] if is_large(model) else model
     try:
-        onnx.checker.check_model(ir.to_proto(checked), full_check=True)
-        return open_session()
-    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
-        raise VerificationError(f"the ONNX checker refuses the model: {error}") from error
+        note = check_model(ir.to_proto(checked))
+        return open_session(), note
+    except VerificationError:
+        raise
     except PyTensorONNXError as error:
         raise VerificationError(str(error)) from error
 

@@ -3,7 +3,7 @@
 import onnx_ir as ir
 
 from pytensor_onnx.passes.defects.record import EVERY, Decomposition, Defect
-from pytensor_onnx.passes.legaliser import empty, exact, ordering, short_axes, slices
+from pytensor_onnx.passes.legaliser import empty, exact, ordering, pooling, short_axes, slices
 
 _TESTS = "tests/targets/test_size_defects.py"
 _UNSIGNED = frozenset({ir.DataType.UINT32, ir.DataType.UINT64})
@@ -43,6 +43,18 @@ SIZE_DEFECTS = (
             form=ordering.unique_slices,
             change="{op} of slices in {dtype} made safe",
             condition=ordering.may_have_empty_slices,
+        ),
+    ),
+    Defect(
+        name="windows behind the array",
+        operators=("MaxPool",),
+        targets=EVERY,
+        reason="Ceil mode counts a window that starts behind the array, which no kernel computes.",
+        tests=(f"{_TESTS}::test_max_pools_in_ceil_mode_have_other_sizes_than_inferred",),
+        treatment=Decomposition(
+            form=pooling.in_floor_mode,
+            change="{op} in ceil mode with the padding of its windows",
+            condition=pooling.counts_too_many,
         ),
     ),
     Defect(

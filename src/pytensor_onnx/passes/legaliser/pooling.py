@@ -1,4 +1,4 @@
-"""Max pooling that propagates NaN and minus infinity, which a runtime's kernels lose."""
+"""Max pooling that propagates NaN and minus infinity, and of windows that runtimes count."""
 
 from collections.abc import Callable
 
@@ -64,6 +64,45 @@ def _guard(build: Builder, node: ir.Node, pool_with_care: Pooling) -> list[ir.Va
     key = (node.op_type, dtype_of(x), rank, str(attributes_of(node)))
     name = f"KeepNonFiniteIn{node.op_type}"
     return [build.call(name, keep, x, pooled, variant=str(dtype_of(x).numpy()), key=key), *indices]
+
+
+def counts_too_many(node: ir.Node) -> bool:
+    """Return whether ceil mode counts a window behind the array, by the standard before opset 22.
+
+    Runtimes leave it out, and are told sizes that their results do not have.
+    """
+    return _floored_pads(node) is not None
+
+
+def in_floor_mode(build: Builder, node: ir.Node) -> list[ir.Value]:
+    """Pool windows without ceil mode, by the padding that gives the same ones."""
+    attributes = {**attributes_of(node), "ceil_mode": 0, "pads": _floored_pads(node)}
+    results = build.op("MaxPool", node.inputs[0], outputs=len(node.outputs), **attributes)
+    return [results] if isinstance(results, ir.Value) else list(results)
+
+
+def _floored_pads(node: ir.Node) -> list[int] | None:
+    """Return padding without ceil mode, None if ceil mode is right or there is no such padding."""
+    get, sizes = node.attributes.get_ints, (dims_of(node.inputs[0]) or ())[2:]
+    is_ceiled = node.attributes.get_int("ceil_mode", 0)
+    if not is_ceiled or "auto_pad" in node.attributes or not sizes:
+        return None
+    rank = len(sizes)
+    windows, strides, gaps = get("kernel_shape"), get("strides"), get("dilations")
+    pads = list(get("pads") or [0] * 2 * rank)
+    is_wrong = False
+    for axis, size in enumerate(sizes):
+        if not isinstance(size, int) or windows is None:
+            return None
+        step = strides[axis] if strides else 1
+        reach = (windows[axis] - 1) * (gaps[axis] if gaps else 1) + 1
+        counted = -(-(size + pads[axis] + pads[rank + axis] - reach) // step) + 1
+        count = min(counted, (size + pads[axis] - 1) // step + 1)
+        is_wrong = is_wrong or count < counted
+        pads[rank + axis] = max(0, (count - 1) * step + reach - size - pads[axis])
+        if pads[rank + axis] >= windows[axis]:
+            return None
+    return pads if is_wrong else None
 
 
 GUARDED = {"MaxPool": max_pool, "GlobalMaxPool": global_max_pool}
