@@ -6,6 +6,7 @@ editable install does not: `pytensor_onnx.web` builds them there when a page fir
 
 import os
 import runpy
+import subprocess
 import sysconfig
 from pathlib import Path
 from typing import Any
@@ -74,16 +75,27 @@ class KernelsBuildHook(BuildHookInterface):
             build_data["tag"] = f"py3-none-{_platform_tag() if library else 'any'}"
         if not libraries:
             self.app.display_warning("no C compiler: the package runs without kernels")
-        modules = _native()["build_wasm"](FOLDER) if _has_pages() else []
-        if not modules and version == "standard":
+        modules, reason = self._modules()
+        if reason and version == "standard":
             self.app.display_warning(
-                "the wheel has no tape for pages, which then take ONNX Runtime Web: "
-                + ("no ziglang to compile it" if _has_pages() else f"{PAGES}=0")
+                f"the wheel has no tape for pages, which then take ONNX Runtime Web: {reason}"
             )
         # A developer's folder may hold libraries of other platforms, too.
         build_data["force_include"].update(
             {str(x): f"pytensor_onnx/kernels/{x.name}" for x in [*libraries, *modules]}
         )
+
+    def _modules(self) -> tuple[list[Path], str]:
+        """Return the modules of pages, or the reason why there are none."""
+        if not _has_pages():
+            return [], f"{PAGES}=0"
+        try:
+            modules = _native()["build_wasm"](FOLDER)
+        except (OSError, subprocess.CalledProcessError) as error:
+            if _serves_all():
+                raise
+            return [], f"ziglang fails to compile it ({error})"
+        return modules, "" if modules else "no ziglang to compile it"
 
 
 def _serves_all() -> bool:

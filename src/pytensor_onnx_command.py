@@ -6,11 +6,16 @@ was imported before.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; see `pytensor_onnx.cli.app.main`."""
-    from pytensor_onnx.cli.app import main as run
+    try:
+        from pytensor_onnx.cli.app import main as run
 
-    run(arguments)
+        run(arguments)
+    except KeyboardInterrupt:
+        # Ctrl-C while modules are imported.
+        sys.exit(130)

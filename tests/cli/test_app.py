@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import pytensor_onnx
+import pytensor_onnx_command
 from pytensor_onnx import VerificationError, export_onnx
 from pytensor_onnx.cli.app import app, main
 from pytensor_onnx.exporting.files.file_verification import FileCheck
@@ -369,6 +370,15 @@ def test_a_model_with_unknown_values_gives_one_warning(tmp_path, capsys):
     warning, error = capsys.readouterr().err.splitlines()
     assert warning.startswith("warning: Input 'x' of node")
     assert error.startswith("error: ONNX Runtime refuses the model")
+
+
+def test_ctrl_c_while_modules_are_imported_ends_with_130(monkeypatch):
+    def interrupt(arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pytensor_onnx.cli.app.main", interrupt)
+    with pytest.raises(SystemExit, match="130"):
+        pytensor_onnx_command.main(["inspect"])
 
 
 @pytest.mark.parametrize(

@@ -346,10 +346,14 @@ def test_a_page_with_a_tape_has_no_runtime(tmp_path, without_npm):
 def test_an_installation_without_the_module_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setattr(tape_file, "_FOLDER", tmp_path)
     monkeypatch.setattr(tape_file, "_BUILD", tmp_path / "build.py")
-    with pytest.raises(MissingEngineError, match="wheels of releases have: pip install"):
+    with pytest.raises(MissingEngineError, match="it was built without ziglang"):
         wasm_module()
     (tmp_path / "build.py").write_text("def build_wasm(folder): return None")
     with pytest.raises(MissingEngineError, match="run pip install ziglang"):
+        wasm_module()
+    fails = "from subprocess import run\ndef build_wasm(x): run(['false'], check=True)"
+    (tmp_path / "build.py").write_text(fails)
+    with pytest.raises(MissingEngineError, match="cannot be compiled: ziglang fails"):
         wasm_module()
 
 

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import runpy
+import subprocess
 from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
@@ -84,14 +85,18 @@ def wasm_module(name: str = MODULE) -> Path:
     """
     module = _FOLDER / name
     if _BUILD.exists():
-        runpy.run_path(str(_BUILD))["build_wasm"](_FOLDER)
+        try:
+            runpy.run_path(str(_BUILD))["build_wasm"](_FOLDER)
+        except (OSError, subprocess.CalledProcessError) as error:
+            reason = "ziglang fails" if isinstance(error, subprocess.CalledProcessError) else error
+            raise MissingEngineError(f"{name} cannot be compiled: {reason}") from error
     if module.exists():
         return module
     raise MissingEngineError(
         f"this installation has no {name}: run pip install ziglang, and the command once more"
         if _BUILD.exists()
-        else f"this installation has no {name}, which wheels of releases have: "
-        "pip install --only-binary pytensor-onnx pytensor-onnx"
+        else f"this installation has no {name}, as it was built without ziglang: build it again "
+        "where ziglang can be installed, without PYTENSOR_ONNX_TAPE=0"
     )
 
 

@@ -189,8 +189,9 @@ def verify_file_apart(path: Path, *, timeout: float) -> FileCheck:
     """
     command = [sys.executable, "-P", "-m", __name__, str(path)]
     outcome = FileCheck()
+    # Ctrl-C reaches this process alone, which ends the other one.
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True
     ) as process:
         try:
             # The process imports the runtime meanwhile.
