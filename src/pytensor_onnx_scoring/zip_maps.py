@@ -72,10 +72,11 @@ def probabilities(maps: Sequence[Mapping[Any, Any]], labels: Labels, dtype: np.d
 
 def _add_node(found: dict[str, Labels], node: Any) -> None:
     """Note the classes of a node's output, if it is a ZipMap or the copy of one."""
-    parts: dict[int, list[Any]] = {}
+    parts: dict[int, list[memoryview]] = {}
     for field, value in _fields(node):
-        parts.setdefault(field, []).append(value)
-    operator = bytes(parts[_OP_TYPE][0])
+        if isinstance(value, memoryview):
+            parts.setdefault(field, []).append(value)
+    operator = bytes(parts[_OP_TYPE][-1])
     if operator not in (_ZIP_MAP, _IDENTITY):
         return
     given, made = (str(bytes(parts[field][0]), "utf-8") for field in (_INPUT, _OUTPUT))
