@@ -129,6 +129,8 @@ def load(file: str, *, threads: int | None = None, providers: str = "cpu") -> Se
 
         # A file of another kind has an error of its own.
         read_model(Path(file))
+        if is_interruption(error):
+            raise
         told = (
             "" if isinstance(error, PyTensorONNXError) else f"ONNX Runtime does not load {file}: "
         )
