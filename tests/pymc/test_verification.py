@@ -6,7 +6,8 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.compile.mode import Mode
 
-from pytensor_onnx.pymc import export_logp
+from pytensor_onnx.exporting.verification import comparison
+from pytensor_onnx.pymc import export_logp, export_predictor
 
 FAST_RUN = Mode("py", "fast_run")
 Y = np.array([0.25, -0.26, 1.28, 0.2, -1.07, 0.72, 2.6, 1.9])
@@ -50,3 +51,35 @@ def test_gradients_that_are_nan_as_written_are_verified(name):
     logp, gradient = (f(mode=FAST_RUN)(point) for f in (model.compile_logp, model.compile_dlogp))
     np.testing.assert_allclose(found[0], logp, rtol=1e-12)
     np.testing.assert_allclose(found[1], gradient, rtol=1e-10, atol=1e-15)
+
+
+@pytest.mark.slow
+def test_a_few_draws_of_a_loop_are_compared(monkeypatch):
+    compared = []
+    evaluate = comparison.evaluate
+    monkeypatch.setattr(
+        comparison, "evaluate", lambda *a: compared.append(evaluate(*a)) or compared[-1]
+    )
+    with pm.Model() as model:
+        x = pm.Data("x", np.linspace(-1, 1, 5))
+        mean = pt.exp(pm.Normal("slope") * x)
+        pm.ZeroInflatedPoisson("y", 0.5, mean, shape=x.shape, observed=np.zeros(5, int))
+    posterior = {"slope": np.linspace(-1, 1, 400)[None]}
+    program = export_predictor(model, posterior, outputs={"y": ["mean", "draws"]})
+    assert [array.shape[0] for _, array in compared] == [16]
+    assert program.verification.verdict == "equal"
+    assert "compared in 16 of 400 draws, by a file of these" in program.report()
+    mean, draws = program(x=np.zeros(2), seed=1)
+    assert draws.shape == (400, 2)
+    np.testing.assert_allclose(mean, draws.mean(axis=0))
+
+
+@pytest.mark.slow
+def test_many_draws_are_compared_for_few_rows():
+    with pm.Model() as model:
+        x = pm.Data("x", np.linspace(-1, 1, 1000))
+        pm.Poisson("y", pt.exp(pm.Normal("slope") * x), shape=x.shape, observed=np.zeros(1000, int))
+    posterior = {"slope": np.linspace(-1, 1, 1000)[None]}
+    program = export_predictor(model, posterior)
+    assert program.verification.samples == ("given inputs (x [100], seed [])",)
+    assert not program.verification.part

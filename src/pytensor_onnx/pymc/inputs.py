@@ -144,6 +144,27 @@ class Inputs:
         used = set(ancestors(outputs))
         self._all = [x for x in self._all if not x.optional or x.variable in used]
 
+    def shortened(self, size: int) -> list[np.ndarray] | None:
+        """Return the examples with less data; None if none of their open axes is longer.
+
+        Parameters
+        ----------
+        size
+            New length of the open axes that have as many elements as the longest of them.
+        """
+        longest = max((x.example.shape[a] for x in self._all for a in x.axes), default=0)
+        if longest <= size:
+            return None
+        return [
+            x.example[
+                tuple(
+                    slice(size if axis in x.axes and length == longest else None)
+                    for axis, length in enumerate(x.example.shape)
+                )
+            ]
+            for x in self._all
+        ]
+
     def replaced(self, others: Mapping[Variable, Variable]) -> Inputs:
         """Return the inputs with others in the place of some variables."""
         return Inputs([replace(x, variable=others.get(x.variable, x.variable)) for x in self._all])

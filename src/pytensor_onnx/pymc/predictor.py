@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors, toposort
+from pytensor.scan.op import Scan
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.exporting.program.garbage_collection import fewer_collections
 from pytensor_onnx.exporting.program.program import ONNXProgram
+from pytensor_onnx.exporting.verification.verification import checked_session
 from pytensor_onnx.named_dims import is_named, without_named
 from pytensor_onnx.progress import working
 from pytensor_onnx.pymc import summaries
@@ -39,6 +41,11 @@ from pytensor_onnx.pymc.row_keys import Keys
 from pytensor_onnx.pymc.shared_options import read_options
 
 DRAWS, PROBABILITIES = "draws", "probabilities"
+_MOST_NUMBERS = 100_000
+"""Numbers that are drawn for a comparison, which PyTensor takes half a second for."""
+_FEW = 16
+"""Draws, or rows of data, that a comparison of draws takes if they are costly."""
+
 KINDS = (DRAWS, "mean", "sd", "quantiles", "hdi", PROBABILITIES)
 
 
@@ -103,7 +110,9 @@ def export_predictor(
         Name of an input of an integer for each row. The draws of a row then depend on the seed and
         this key alone, and not on the other rows of a call. The input ``seed`` is an int64[1].
     verify, options
-        As in `export_logp`, and ``precision="float32"``, which stores and computes in float32.
+        As in `export_logp`, and ``precision="float32"``, which stores and computes in float32. Of
+        many draws and rows, some are compared, as ``program.verification`` says:
+        ``program.verify([x, ...])`` compares all draws for data of yours.
 
     Returns
     -------
@@ -134,6 +143,7 @@ def export_predictor(
     (array([ 2., 20.]), (3, 2))
     """
     read = read_options("export_predictor", path, verify, options)
+    data = data if isinstance(data, str) else list(data)
     check_model(model)
     graph = ModelGraph(model, data=data)
     wanted = _read_outputs(graph, outputs)
@@ -173,7 +183,47 @@ def export_predictor(
         endings.pop(DRAWS, None)
         columns.update(columns_of_summaries(graph.model, name, rank, endings))
     labels = Labels(columns=columns)
-    return make_program(graph, inputs, results, read, description=description, labels=labels)
+    size = max(_FEW, _MOST_NUMBERS // n_draws)
+    few = min(n_draws, _draws_to_compare(graph, inputs, wanted, batches, size))
+    is_sampled = read.verify and few < n_draws
+    program = make_program(
+        graph,
+        inputs,
+        results,
+        replace(read, path=None, verify=read.verify and not is_sampled),
+        description=description,
+        labels=labels,
+        size=size,
+    )
+    if is_sampled:
+        same: dict[str, Any] = {"outputs": outputs, "sample_vars": sample_vars, "data": data}
+        same |= {"quantiles": quantiles, "hdi_prob": hdi_prob, "categories": categories}
+        same |= {"seed": seed, "row_id": row_id, **options}
+        checked_session(program.model, lambda: program.session_of_file)
+        found = export_predictor(model, idata, draws=few, **same).verification
+        compared = f"{few} of {n_draws:,} draws, by a file of these"
+        program.verification = replace(found, part=compared)
+    if path is not None:
+        program.save(path)
+    return program
+
+
+def _draws_to_compare(
+    graph: ModelGraph,
+    inputs: Inputs,
+    names: Iterable[str],
+    batches: Iterable[Variable],
+    size: int,
+) -> int:
+    """Return the number of draws that PyTensor computes in about half a second."""
+    if any(isinstance(values.owner and values.owner.op, Scan) for values in batches):
+        # A draw of a loop takes milliseconds.
+        return _FEW
+    if inputs.shortened(size) is not None:
+        return _MOST_NUMBERS
+    values = (graph.model.rvs_to_values.get(graph.model[name]) for name in names)
+    rows = max([1, *(np.size(v.data) for v in values if isinstance(v, Constant))])
+    return max(2, _MOST_NUMBERS // rows)
 
 
 def _as_tensors(

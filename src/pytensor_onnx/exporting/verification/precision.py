@@ -19,6 +19,7 @@ from pytensor_onnx.exporting.verification.float_conversion import FloatConversio
 from pytensor_onnx.exporting.verification.reference_evaluation import evaluate_all
 from pytensor_onnx.exporting.verification.rounding import arrays_in_double
 from pytensor_onnx.ops.random.draws import Draw
+from pytensor_onnx.rewriting.engine.inner_graphs import inner_nodes
 from pytensor_onnx.rewriting.engine.keep_origins import KeepOrigins
 from pytensor_onnx.user_code import user_line
 
@@ -55,7 +56,9 @@ class Narrowing:
         names
             Names of the outputs.
         """
-        if any(isinstance(node.op, Draw | RandomVariable) for node in self.written.apply_nodes):
+        nodes = self.written.apply_nodes
+        within = (inner for node in nodes for inner in inner_nodes(node.op))
+        if any(isinstance(node.op, Draw | RandomVariable) for node in (*nodes, *within)):
             text = f"random numbers drawn in {self.precision} are others than in float64"
             return [Change(text)]
         exact = evaluate_all(self.written, arrays_in_double(arrays))

@@ -63,6 +63,9 @@ class Verification:
         The graph that the results agree with.
     samples
         The inputs on which results are equal but for the dtype's tolerance.
+    part
+        Part of the model that was compared, as in ``"16 of 1,000 draws, by a file of these"``;
+        empty for all.
     ill_conditioned
         The inputs on which results differ by no more than rounding in PyTensor, with the
         differences.
@@ -97,6 +100,7 @@ class Verification:
     verdict: Verdict = "not verified"
     reference: str = ""
     samples: tuple[str, ...] = ()
+    part: str = ""
     ill_conditioned: str = ""
     omitted: str = ""
     largest_error: float = 0.0
@@ -140,6 +144,8 @@ class Verification:
             parts.append(f"equal to PyTensor on {' and '.join(self.samples)}")
         if self.ill_conditioned:
             parts.append(f"as near to float64 as rounding in PyTensor on {self.ill_conditioned}")
+        if self.part:
+            parts.append(f"compared in {self.part}")
         missing = f"; {self.omitted}; {OWN_INPUTS}" if self.omitted else ""
         agreement = f"agrees with {self.reference}{missing}{note}"
         return f"checked, loaded and {'; '.join(parts)}; {agreement}"
