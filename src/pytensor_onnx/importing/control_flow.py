@@ -12,7 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.graph.failures import CHECK, is_check
 from pytensor_onnx.importing.registry.bodies import Body
-from pytensor_onnx.importing.registry.known_values import known
+from pytensor_onnx.importing.registry.known_values import arguments_for, known
 from pytensor_onnx.importing.registry.operator_imports import onnx_import
 
 
@@ -27,7 +27,7 @@ def branch(condition: TensorVariable, *, then_branch: Body, else_branch: Body) -
         return [check(v, condition.reshape(())) for v in then_branch()]
     pairs = list(zip(then_branch(), else_branch(), strict=True))
     for a, b in pairs:
-        _check_types(a, b)
+        _check_types(condition, a, b)
     results = ifelse(condition.reshape(()), [a for a, _ in pairs], [b for _, b in pairs])
     return list(results) if isinstance(results, list | tuple) else [results]
 
@@ -42,11 +42,11 @@ def _check(branch: Body) -> CheckAndRaise | None:
     return CheckAndRaise(error if issubclass(error, Exception) else ValueError, message)
 
 
-def _check_types(a: Variable, b: Variable) -> None:
+def _check_types(condition: Variable, a: Variable, b: Variable) -> None:
     if not (isinstance(a, TensorVariable) and isinstance(b, TensorVariable)):
         raise UnsupportedCase("a result of its branches is not a tensor")
     if a.type.ndim != b.type.ndim:
         raise UnsupportedCase(
             f"its branches return {a.type.ndim} and {b.type.ndim} axes, PyTensor needs one rank",
-            "from_onnx(model, inputs={name: value}), so that the condition is known at import",
+            f"{arguments_for(condition)}, so that the condition is known at import",
         )

@@ -44,7 +44,7 @@ def number_of_elements(x: TensorVariable) -> TensorVariable:
     total: Size = 1
     for length in sizes(x):
         total = length * total
-    return pt.as_tensor(total).astype("int64")
+    return pt.constant(total, dtype="int64") if isinstance(total, int) else total
 
 
 @onnx_import("Reshape")
@@ -145,7 +145,7 @@ def _squeezed(x: TensorVariable, axes: Sequence[int] | None, rank: int | None) -
         count = None if rank is None else x.type.ndim - rank - len(axes)
         if is_open and count not in (0, len(is_open)):
             reason = "it removes all axes of size one, and the size of some is not known"
-            raise not_known(reason, x)
+            raise not_known(reason, *(size(x, axis) for axis in is_open))
         axes = [*axes, *is_open] if count else axes
     removed = {axis % x.type.ndim for axis in axes}
     for axis in removed:

@@ -152,6 +152,105 @@ def test_all_operators_that_cannot_be_imported_are_listed():
     assert "Add" not in text
 
 
+def test_unknown_operators_behind_others_are_counted_by_kind():
+    def node(operator, *operands, result):
+        return helper.make_node(operator, operands, [result], domain="com.microsoft")
+
+    body = helper.make_graph(
+        [node("FusedGemm", "x", result="z")],
+        "body",
+        [],
+        [helper.make_tensor_value_info("z", TensorProto.FLOAT, (2,))],
+    )
+    model = model_of(
+        [
+            node("QLinearAdd", "x", result="a"),
+            node("QLinearAdd", "a", result="b"),
+            node("DynamicQuantizeLSTM", "b", result="c"),
+            helper.make_node("If", ["is"], ["d"], then_branch=body, else_branch=body),
+            node("Other", "d", result="y"),
+        ],
+        inputs={"x": (2,), "is": ()},
+        outputs={"y": (2,)},
+        dtypes={"is": TensorProto.BOOL},
+    )
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    with pytest.raises(UnsupportedOpError) as raised:
+        from_onnx(model)
+    text = str(raised.value)
+    assert "4 parts" in text
+    assert "com.microsoft.QLinearAdd, 2 nodes\n" in text
+    assert "com.microsoft.FusedGemm, 2 nodes\n" in text
+    for option in ("QuantFormat.QDQ", "op_types_to_quantize", "ORT_ENABLE_BASIC"):
+        assert option in text
+
+
+def voice_detector() -> onnx.ModelProto:
+    """Return a model of one rank for 16 kHz and windows of 512 only, as silero-vad's is."""
+
+    def branch(name, *nodes):
+        out = helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
+        return helper.make_graph(list(nodes), name, [], [out])
+
+    nodes = [
+        helper.make_node("Equal", ["sr", "rate"], ["is_fast"]),
+        helper.make_node("Shape", ["x"], ["size"], start=1, end=2),
+        helper.make_node("Equal", ["size", "window"], ["is_window"]),
+        helper.make_node(
+            "If",
+            ["is_fast"],
+            ["h"],
+            then_branch=branch("t1", helper.make_node("Relu", ["x"], ["t1"])),
+            else_branch=branch("e1", helper.make_node("ReduceSum", ["x"], ["e1"], keepdims=0)),
+        ),
+        helper.make_node(
+            "If",
+            ["is_window"],
+            ["y"],
+            then_branch=branch("t2", helper.make_node("Relu", ["x"], ["t2"])),
+            else_branch=branch("e2", helper.make_node("ReduceSum", ["x"], ["e2"], keepdims=0)),
+        ),
+        helper.make_node("Add", ["h", "y"], ["s"]),
+        helper.make_node("MatMul", ["s", "w"], ["z"]),
+    ]
+    return model_of(
+        nodes,
+        inputs={"x": (None, None), "sr": (), "unused": (None, 3)},
+        outputs={"z": (None, None)},
+        constants={
+            "rate": np.int64(16000),
+            "window": np.int64([512]),
+            "w": np.ones((512, 2), "float32"),
+        },
+        dtypes={"sr": TensorProto.INT64},
+    )
+
+
+def test_errors_have_the_smallest_call_that_imports_the_model():
+    call = "from_onnx(model, inputs={'sr': 16000}, shapes={'x': (1, 512)})"
+    for arguments in ({}, {"inputs": {"sr": 16000}}, {"shapes": {"x": (1, 512)}}):
+        with pytest.raises(UnsupportedOpError) as raised:
+            from_onnx(voice_detector(), **arguments)
+        assert str(raised.value).endswith(call)
+    text = str(raised.value)
+    assert "inputs={'sr': value}" in text
+    graph = from_onnx(voice_detector(), inputs={"sr": 16000}, shapes={"x": (1, 512)})
+    assert graph.outputs[0].type.shape == (1, 2)
+
+
+def test_hints_name_the_sizes_that_are_not_known():
+    node = helper.make_node("Squeeze", ["h"], ["y"])
+    model = model_of(
+        [helper.make_node("Relu", ["x"], ["h"]), node],
+        inputs={"x": ("n", 3, "m")},
+        outputs={"y": None},
+    )
+    with pytest.raises(UnsupportedOpError, match="depends on the sizes of x") as raised:
+        from_onnx(model)
+    assert "shapes={'x': (size, 3, size)}" in str(raised.value)
+    assert str(raised.value).endswith("shapes={'x': (1, 3, 1)})")
+
+
 def test_computed_shapes_become_sizes():
     """Shape, Gather, Concat and Reshape leave one Reshape with the size of an axis."""
     model = model_of(

@@ -27,6 +27,7 @@ from pytensor_onnx.errors import (
     did_you_mean,
 )
 from pytensor_onnx.importing.registry.axis_sizes import name_axes
+from pytensor_onnx.importing.registry.import_problems import helpful_arguments, unknown_operators
 from pytensor_onnx.importing.registry.model_walk import ModelWalk, constant_array, tensor_type
 from pytensor_onnx.user_code import trace_of_caller
 
@@ -98,8 +99,17 @@ class BuiltGraph:
     dynamic_axes: dict[str, dict[int, str]]
 
 
-def build_graph(source: ModelSource, given: Mapping[str, Any]) -> BuiltGraph:
+def build_graph(
+    source: ModelSource, given: Mapping[str, Any], *, has_advice: bool = False
+) -> BuiltGraph:
     """Import the nodes of a model, with variables or values in place of some inputs.
+
+    Parameters
+    ----------
+    source, given
+        The model, and the variables and values by name of the input.
+    has_advice
+        Whether an error tells values and sizes with which the model is imported, if it can.
 
     Raises
     ------
@@ -142,7 +152,11 @@ def build_graph(source: ModelSource, given: Mapping[str, Any]) -> BuiltGraph:
     with pytensor.config.change_flags(cxx="", traceback__limit=0):
         results = model_walk.run(graph, environment)
     _set_traces([v for v in results if isinstance(v, Variable)])
-    _raise(problems)
+    unknown = unknown_operators(source.model, model_walk.unknown) if model_walk.unknown else []
+    way_out = ""
+    if has_advice and problems and not unknown:
+        way_out = _helpful_arguments(source, given, any("from_onnx(" in p.hint for p in problems))
+    _raise([*unknown, *problems], way_out)
     owner = {output: name for name, output in source.state_outputs.items()}
     outputs: list[TensorVariable] = []
     updates: dict[SharedVariable, Variable] = {}
@@ -263,11 +277,25 @@ def _generators(outputs: Sequence[Variable]) -> dict[SharedVariable, Variable]:
     }
 
 
-def _raise(problems: Sequence[Problem]) -> None:
+def _helpful_arguments(source: ModelSource, given: Mapping[str, Any], with_sizes: bool) -> str:
+    """Return a call with which the model is imported, empty if none is found."""
+
+    def is_imported(inputs: dict[str, Any], shapes: dict[str, Any]) -> bool:
+        try:
+            build_graph(ModelSource(source.model, False, shapes), inputs)
+        except Exception:
+            return False
+        return True
+
+    return helpful_arguments(source.model, given, source.shapes, is_imported, with_sizes=with_sizes)
+
+
+def _raise(problems: Sequence[Problem], way_out: str) -> None:
     if not problems:
         return
     unique = list(dict.fromkeys(problems))
     error = UnsupportedTypeError if all(p.is_type for p in unique) else UnsupportedOpError
     count = "1 part" if len(unique) == 1 else f"{len(unique)} parts"
     listing = "\n".join(map(str, unique))
-    raise error(f"{count} of the model cannot be imported to PyTensor:\n{listing}")
+    advice = f"\nIt is imported for such values and sizes: {way_out}" if way_out else ""
+    raise error(f"{count} of the model cannot be imported to PyTensor:\n{listing}{advice}")

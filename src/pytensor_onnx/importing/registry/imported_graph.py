@@ -75,7 +75,7 @@ def from_onnx(
     """
     source = ModelSource(read_model(model), trainable, dict(shapes or {}))
     fixed = dict(inputs or {})
-    built = build_graph(source, fixed)
+    built = build_graph(source, fixed, has_advice=True)
     return ImportedGraph(
         built.inputs,
         built.outputs,

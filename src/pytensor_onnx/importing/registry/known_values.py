@@ -10,10 +10,11 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.graph.traversal import explicit_graph_inputs, toposort
+from pytensor.graph.traversal import toposort
 from pytensor.scan.op import Scan
 from pytensor.tensor.basic import Join, MakeVector, alloc
 from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
@@ -60,11 +61,55 @@ def static(variable: Variable, what: str) -> np.ndarray:
 
 def not_known(reason: str, *variables: Any) -> UnsupportedCase:
     """Return an error for values that are not known, with the inputs that they depend on."""
-    given = [v for v in variables if isinstance(v, Variable)]
-    names = [str(v.name) for v in explicit_graph_inputs(given) if v.name]
+    values, arrays = _inputs_of([v for v in variables if isinstance(v, Variable)])
+    names = [*values, *(f"the sizes of {v.name}" for v in arrays)]
     of = f"depends on {' and '.join(names)}" if names else "is computed by the graph"
-    values = ", ".join(f"{name!r}: value" for name in names) or "name: value"
-    return UnsupportedCase(f"{reason}, and {of}", f"from_onnx(model, inputs={{{values}}})")
+    return UnsupportedCase(f"{reason}, and {of}", arguments_for(*variables))
+
+
+def arguments_for(*variables: Any) -> str:
+    """Return a call with the inputs whose values and sizes some variables depend on.
+
+    Examples
+    --------
+    >>> n, x = pt.lscalar("n"), pt.tensor("x", shape=(None, 3))
+    >>> print(arguments_for(n * pt.exp(x).shape[0]))
+    from_onnx(model, inputs={'n': value}, shapes={'x': (size, 3)})
+    """
+    values, arrays = _inputs_of([v for v in variables if isinstance(v, Variable)])
+    given = ", ".join(f"{name!r}: value" for name in values)
+    sizes = ", ".join(
+        f"{v.name!r}: ({', '.join('size' if n is None else str(n) for n in v.type.shape)}"
+        f"{',' * (v.type.ndim == 1)})"
+        for v in arrays
+    )
+    parts = [f"inputs={{{given}}}"] * bool(given) + [f"shapes={{{sizes}}}"] * bool(sizes)
+    return f"from_onnx(model, {', '.join(parts) or 'inputs={name: value}'})"
+
+
+def _inputs_of(variables: Sequence[Variable]) -> tuple[list[str], list[TensorVariable]]:
+    """Return the names of the inputs whose values are needed, and those whose sizes are."""
+    pending = [(v, False) for v in reversed(variables)]
+    seen, values, arrays = set(pending), dict[str, None](), dict[TensorVariable, None]()
+    while pending:
+        variable, is_size = pending.pop()
+        if variable.owner is None:
+            if variable.name and not isinstance(variable, Constant):
+                if not is_size:
+                    values[str(variable.name)] = None
+                elif None in variable.type.shape:
+                    arrays[variable] = None
+            continue
+        is_size = is_size or isinstance(variable.owner.op, Shape | Shape_i)
+        for operand in reversed(variable.owner.inputs):
+            rank = getattr(operand.type, "ndim", 0)
+            # The sizes of a result depend on those of operands, and on the values of integers.
+            is_number = rank < 2 and getattr(operand.type, "dtype", "int").startswith("int")
+            key = (operand, is_size and (rank > 1 or not is_number or operand.owner is None))
+            if key not in seen and not (key[1] and rank == 0):
+                seen.add(key)
+                pending.append(key)
+    return list(values), list(arrays)
 
 
 def static_ints(variable: Variable | None, what: str) -> list[int] | None:

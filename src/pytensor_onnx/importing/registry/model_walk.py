@@ -24,7 +24,6 @@ from pytensor_onnx.importing.registry.known_values import folded
 from pytensor_onnx.importing.registry.operator_imports import (
     OperatorImport,
     import_of,
-    imported_operators,
 )
 from pytensor_onnx.importing.registry.operator_types import (
     dtype_name,
@@ -58,6 +57,8 @@ class ModelWalk:
         Function of the name and the tensor of a constant that returns its variable.
     problems
         The nodes that cannot be imported.
+    unknown
+        The nodes whose operators have no import.
     """
 
     functions: Mapping[Any, ir.Function]
@@ -66,6 +67,7 @@ class ModelWalk:
     opsets: Mapping[str, int] = field(default_factory=dict)
     attributes: Mapping[str, ir.Attr] = field(default_factory=dict)
     path: str = ""
+    unknown: list[ir.Node] = field(default_factory=list)
 
     def run(self, graph: ir.Graph, environment: Environment) -> list[Variable]:
         """Import the nodes of a graph; return its results."""
@@ -98,6 +100,7 @@ class ModelWalk:
             {**self.opsets, **function.opset_imports},
             {**function.attributes, **attributes},
             f"{self.path}{function.name}/",
+            self.unknown,
         )
         for node in function:
             inner._import(node, environment)
@@ -114,7 +117,9 @@ class ModelWalk:
         own = [v if v is None or isinstance(v, Constant) else v.type() for v in operands]
         results = isolated.run_function(function, own, attributes)
         inputs = [v for v in own if v is not None and not isinstance(v, Constant)]
-        nodes = None if isolated.problems else list(applys_between(inputs, results))
+        nodes = (
+            None if isolated.problems or isolated.unknown else list(applys_between(inputs, results))
+        )
         if not nodes or len(nodes) < _FEWEST or _has_shared(results):
             return self.run_function(function, operands, attributes)
         given = [v for v in operands if v is not None and not isinstance(v, Constant)]
@@ -231,7 +236,8 @@ class ModelWalk:
         attributes.update((name, attr) for name, attr in resolved.items() if attr is not None)
         function = standard_body(node, operands, attributes, opset)
         if function is None:
-            raise UnsupportedCase(*_unknown(node))
+            self.unknown.append(node)
+            raise BodyFailure
         return self.run_function(function, operands, attributes)
 
     def _resolved(self, attribute: ir.Attr) -> ir.Attr | None:
@@ -323,16 +329,6 @@ def _kept_axes(node: ir.Node) -> frozenset[int]:
 
 def _has_shared(results: Sequence[Variable]) -> bool:
     return any(isinstance(v, SharedVariable) for v in graph_inputs(results))
-
-
-def _unknown(node: ir.Node) -> tuple[str, str]:
-    if node.domain not in ("", "ai.onnx"):
-        return (
-            f"operators of the domain {node.domain} have no definition in the file",
-            "write it as a model-local function, or in operators of the standard",
-        )
-    hint = did_you_mean(node.op_type, imported_operators(), "", similarity=0.8)
-    return "no import is known", hint
 
 
 def _first_line(error: Exception) -> str:
