@@ -14,6 +14,8 @@ import pytest
 from pytensor_onnx import PyTensorONNXError, export_onnx, from_onnx, load
 from pytensor_onnx.exporting.files.file_latency import measure_latency
 from pytensor_onnx.graph.model_reading import parse_model, read_model
+from pytensor_onnx.serving.tensors import served_model
+from pytensor_onnx.web.site import describe_page
 from pytensor_onnx_scoring import Scorer, ScoringError
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n"
@@ -107,3 +109,18 @@ def test_weights_that_are_a_pointer_are_called_so(tmp_path):
     for read in (from_onnx, load):
         with pytest.raises(PyTensorONNXError, match=r"model\.data, which is a pointer of Git LFS"):
             read(file)
+
+
+@pytest.mark.parametrize("text", ["production", "[", "3", '{"x": 3}', '{"x": "other"}'])
+def test_metadata_of_other_tools_are_no_state(tmp_path, text):
+    file = tmp_path / "model.onnx"
+    x = pt.vector("x")
+    export_onnx([x], {"y": x * 2}, file)
+    model = onnx.load(file)
+    keys = ("state", "feature_names") if text[0] == "{" else ("state", "encodings", "feature_names")
+    onnx.helper.set_model_props(model, dict.fromkeys(keys, text))
+    onnx.save(model, file)
+    np.testing.assert_array_equal(load(file)([1.0, 2.0]), [2, 4])
+    assert [v.name for v in from_onnx(file).inputs] == ["x"]
+    assert [v["name"] for v in describe_page(file, {})["inputs"]] == ["x"]
+    assert served_model(read_model(file)).inputs[0].name == "x"

@@ -123,7 +123,6 @@ def web(
 
 def _is_sampler(model: ir.Model) -> bool:
     """Return whether a model is a sampler of a PyMC model."""
-    try:
-        return "sampler" in json.loads(model.metadata_props.get("pymc", "{}"))
-    except (TypeError, ValueError, RecursionError):
-        return False
+    from pytensor_onnx.graph.model_reading import stored_mapping
+
+    return "sampler" in stored_mapping(model.metadata_props, "pymc")

@@ -1,6 +1,9 @@
 """Read ONNX files of any exporter, with one error for all that are not readable."""
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import onnx_ir as ir
 
@@ -84,3 +87,31 @@ def external_bytes(file: Path) -> int:
         If the file is not a readable model, or one of its weight files is missing.
     """
     return sum(path.stat().st_size for path in weight_files(read_model(file), file))
+
+
+def stored_mapping(metadata: Mapping[str, str], key: str) -> dict[str, Any]:
+    """Return a mapping that this package stored in the metadata of a model, as JSON.
+
+    It is empty where there is none: other exporters use the same keys for other texts.
+
+    Examples
+    --------
+    >>> stored_mapping({"state": '{"x": "y"}'}, "state"), stored_mapping({"state": "new"}, "state")
+    ({'x': 'y'}, {})
+    """
+    try:
+        found = json.loads(metadata.get(key, "{}"))
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def state_pairs(model: ir.Model) -> dict[str, str]:
+    """Return the output with the next value of each input that is a state of a model."""
+    inputs, outputs = ({v.name for v in x} for x in (model.graph.inputs, model.graph.outputs))
+    pairs = stored_mapping(model.metadata_props, "state").items()
+    return {
+        name: after
+        for name, after in pairs
+        if name in inputs and isinstance(after, str) and after in outputs
+    }

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
 from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.graph.model_reading import stored_mapping
 from pytensor_onnx_scoring.interface import BATCH_AXIS, FEATURE_NAMES
 
 Dim = int | str | None
@@ -83,10 +83,11 @@ def served_model(model: ir.Model) -> ServedModel:
     (ServedTensor(name='y', datatype='FP64', shape=('x_dim0',), labels=()),)
     """
     graph, metadata = model.graph, model.metadata_props
-    labels = json.loads(metadata.get(FEATURE_NAMES, "{}"))
+    stored = stored_mapping(metadata, FEATURE_NAMES)
+    labels = {name: texts for name, texts in stored.items() if isinstance(texts, list)}
     values = [v for v in graph.inputs if v.name not in graph.initializers]
-    inputs = tuple(_tensor(value, labels.get(value.name, ())) for value in values)
-    outputs = tuple(_tensor(value, labels.get(value.name, ())) for value in graph.outputs)
+    inputs = tuple(_tensor(value, labels.get(str(value.name), ())) for value in values)
+    outputs = tuple(_tensor(value, labels.get(str(value.name), ())) for value in graph.outputs)
     return ServedModel(inputs, outputs, _has_rows((*inputs, *outputs), metadata.get(BATCH_AXIS)))
 
 

@@ -18,6 +18,7 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.graph.model_reading import state_pairs, stored_mapping
 from pytensor_onnx.graph.weights import weight_files
 from pytensor_onnx.web.controls import describe_input, describe_output, names_in
 from pytensor_onnx.web.packages import (
@@ -164,10 +165,10 @@ def describe_page(
             f"unknown keys in the description of the page: {', '.join(unknown)}; "
             f"it has {', '.join(sorted(_KEYS))}"
         )
-    pairs: dict[str, str] = json.loads(loaded.metadata_props.get("state", "{}"))
+    pairs = state_pairs(loaded)
     if pairs and state is None and not all(name in graph.initializers for name in pairs):
         raise PyTensorONNXError("the model has a state: give its first values by --state FILE")
-    encodings = json.loads(loaded.metadata_props.get("encodings", "{}")).get("inputs", {})
+    encodings = stored_mapping(loaded.metadata_props, "encodings").get("inputs", {})
     encoded = {
         part: entry["encoding"] for entry in encodings.values() for part in entry["parts"].values()
     }

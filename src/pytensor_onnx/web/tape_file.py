@@ -7,17 +7,18 @@ import hashlib
 import json
 import runpy
 import subprocess
-from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 from onnx import numpy_helper
 
 from pytensor_onnx import native
 from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.graph.model_reading import state_pairs
 from pytensor_onnx.kernels.graph_scope import constant_of
 from pytensor_onnx.kernels.native_operators import operator_numbers
 from pytensor_onnx.kernels.regions import Fusion, fuse, whole_region
@@ -143,7 +144,7 @@ def _content_of(path: Path) -> tuple[bytes, bool]:
         "outputs": [_described(x) for x in model.graph.output],
         "operands": _operands(graph, region, data),
         "results": list(region.output),
-        "state": _state(model),
+        "state": state_pairs(ir.from_proto(model)),
     }
     text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
     text += b" " * (-len(text) % _ALIGNMENT)
@@ -213,9 +214,3 @@ def _operands(
         return found
 
     return [x if x in inputs else data.array(constant(x)) for x in region.input]
-
-
-def _state(model: onnx.ModelProto) -> dict[str, str]:
-    """Return the outputs that are the next values of inputs."""
-    entries: Iterable[Any] = model.metadata_props
-    return json.loads(next((x.value for x in entries if x.key == "state"), "{}"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -27,7 +26,7 @@ from pytensor_onnx.exporting.verification.results import Verification
 from pytensor_onnx.exporting.verification.sampling import ATTEMPTS, Sample, known_sizes, sample
 from pytensor_onnx.exporting.verification.verification import checked_session
 from pytensor_onnx.graph.dims import dims_of
-from pytensor_onnx.graph.model_reading import read_model
+from pytensor_onnx.graph.model_reading import read_model, state_pairs, stored_mapping
 from pytensor_onnx.graph.weights import is_large, weight_files
 from pytensor_onnx.running.session import Session, SessionOptions
 
@@ -84,8 +83,8 @@ def load(
     """
     model = _read(Path(path))
     give_weights(model, weights, Path(path))
-    told = json.loads(model.metadata_props.get("encodings", "{}"))
-    names: dict[str, str] = json.loads(model.metadata_props.get("state", "{}"))
+    told = stored_mapping(model.metadata_props, "encodings")
+    names = state_pairs(model)
     for value in [v for v in model.graph.inputs if v.is_initializer() and v.name not in names]:
         model.graph.inputs.remove(value)
     states = _states(model, names, state, Path(path))

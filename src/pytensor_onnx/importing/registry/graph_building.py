@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,6 +25,7 @@ from pytensor_onnx.errors import (
     UnsupportedTypeError,
     did_you_mean,
 )
+from pytensor_onnx.graph.model_reading import state_pairs
 from pytensor_onnx.importing.registry.axis_sizes import name_axes
 from pytensor_onnx.importing.registry.import_problems import helpful_arguments, unknown_operators
 from pytensor_onnx.importing.registry.model_walk import ModelWalk, constant_array, tensor_type
@@ -86,7 +86,7 @@ class ModelSource:
     @cached_property
     def state_outputs(self) -> dict[str, str]:
         """Names of the outputs that are the next states, by the names of their inputs."""
-        return dict(json.loads(self.model.metadata_props.get("state", "{}")))
+        return state_pairs(self.model)
 
 
 @dataclass(frozen=True)
