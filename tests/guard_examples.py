@@ -83,6 +83,10 @@ def products_of_one() -> Graph:
     return [x, w], pt.exp(x @ w) @ w, [X[None], np.eye(3)]
 
 
+def narrow_index(x: Any) -> Any:
+    return x[::2][pt.constant(100, dtype="int8")]
+
+
 GUARDS: dict[str, Callable[[], Graph]] = {
     "local_div_by_one": matrix(lambda x: x // np.uint8(1)),
     "local_zero_div": lambda: ([], pt.constant(np.zeros(2)) / np.zeros(2), []),
@@ -91,6 +95,7 @@ GUARDS: dict[str, Callable[[], Graph]] = {
         np.array([0, 1e-9, -1e-9], "float32"),
     ),
     "local_neg_to_mul": vector(lambda x: -x, UNSIGNED),
+    "local_pow_to_nested_squaring": vector(lambda x: x**np.inf, X[0]),
     "local_reciprocal_canon": vector(pt.reciprocal, np.array([2, 4], "float16")),
     "local_useless_abs": vector(lambda x: abs(x.astype("int8")), np.array([200, 3], "uint8")),
     "local_abs_lift": vector(lambda x: abs(2 * x), BYTES),
@@ -107,6 +112,14 @@ GUARDS: dict[str, Callable[[], Graph]] = {
     "local_read_of_write_same_indices": written_twice,
     "local_write_of_write_same_indices": narrow_increments,
     "local_adv_idx_to_slice": matrix(lambda x: x[:, np.array([2, 1], "uint8")]),
+    "local_subtensor_merge_slice": vector(narrow_index, np.arange(300.0), (300,)),
+    "local_subtensor_merge_integer": vector(narrow_index, np.arange(300.0), (300,)),
+    "local_useless_slice": vector(
+        lambda x: x[pt.constant(200, dtype="uint8") :], np.arange(56.0), (56,)
+    ),
+    "local_convert_negative_indices": vector(
+        lambda x: x[pt.constant(-1, dtype="int8")], np.arange(300.0), (300,)
+    ),
     "local_subtensor_of_batch_dims": vector(
         lambda x: pt.exp(x)[0][pt.constant(1) - 1], np.ones((4, 1)), (None, 1)
     ),

@@ -1,5 +1,7 @@
 """Arithmetic gives the results of the graph as written: divisions, magnitudes, logarithms."""
 
+import warnings
+
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
@@ -115,3 +117,40 @@ def test_a_matrix_product_with_zeros_is_zeros():
     results = [x @ zero for zero in zeros]
     program = compare_onnx_and_py([x], results, [np.ones((2, 3))])
     assert not {"MatMul", "Gemm"} & set(op_types(program))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int8", "uint8", "int64"])
+def test_constants_that_divide_by_zero_or_overflow_are_folded_quietly(dtype):
+    x, one, is_float = pt.vector("x", dtype=dtype), np.ones((), dtype), dtype.startswith("float")
+    largest = np.array((np.finfo if is_float else np.iinfo)(dtype).max, dtype)
+    numbers = [one * 0, one * 2, largest, *([one * np.inf, one * np.nan] if is_float else [])]
+    outputs = [
+        y
+        for a in map(pt.constant, numbers)
+        for b in map(pt.constant, numbers)
+        for y in (
+            x * a * b,
+            x * a / b,
+            x * pt.reciprocal(a) * b,
+            a / (x * b),
+            x + a - b,
+            -x * a - b,
+        )
+    ]
+    with (
+        warnings.catch_warnings(action="error", category=RuntimeWarning),
+        pytensor.config.change_flags(on_opt_error="raise"),
+    ):
+        pytensor.function([x], outputs, mode="ONNX")
+
+
+def test_products_with_the_reciprocal_of_zero_are_infinite():
+    x, zero = pt.vector("x"), pt.constant(0.0)
+    outputs = [x * pt.reciprocal(zero) * 2.0, x / zero / 2.0, 2.0 / (x * zero), x * -2.0 / zero]
+    compare_onnx_and_py([x], outputs, [np.array([1.0, 3.0, -7.0])])
+
+
+def test_powers_with_an_infinite_exponent_are_rewritten():
+    x = pt.vector("x")
+    with pytensor.config.change_flags(on_opt_error="raise"):
+        compare_onnx_and_py([x], [x**np.inf, x**-np.inf, x**np.nan], [np.array([0.5, 2.0])])

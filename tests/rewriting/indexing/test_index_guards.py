@@ -1,5 +1,7 @@
 """Shapes and indices are those of the graph as it is written: reshapes, diagonals, slices."""
 
+import warnings
+
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
@@ -113,3 +115,16 @@ def test_narrow_values_are_written_into_a_wide_array_one_by_one(narrow, wide):
     compare_onnx_and_py(
         [x, y], results, [np.arange(3.0).astype(wide), np.array([100, 101.1], narrow)]
     )
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64"])
+def test_constant_indices_of_slices_are_added_to_sizes_without_overflow(dtype):
+    x = pt.vector("x", shape=(1000,))
+    first, last, step = (pt.constant(n, dtype=dtype) for n in (100, 120, 3))
+    slices = (x[::2], x[::-2], x[1::3], x[::-1], x[step:])
+    results = [y for s in slices for y in (s[first], s[first:last:step], s[pt.constant(0, dtype)])]
+    with (
+        warnings.catch_warnings(action="error", category=RuntimeWarning),
+        pytensor.config.change_flags(on_opt_error="raise"),
+    ):
+        compare_onnx_and_py([x], results, [np.arange(1000.0)])

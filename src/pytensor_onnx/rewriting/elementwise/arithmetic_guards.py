@@ -9,7 +9,7 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import copy_stack_trace
-from pytensor.scalar.basic import Cast, Second
+from pytensor.scalar.basic import Cast, Neg, Second
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Dot, add, int_div, sub, true_div
 from pytensor.tensor.rewriting.math import (
@@ -19,13 +19,19 @@ from pytensor.tensor.rewriting.math import (
     local_log1p,
     local_mul_specialize,
     local_neg_to_mul,
+    local_pow_to_nested_squaring,
     local_reciprocal_canon,
     local_useless_abs,
     local_zero_div,
 )
 
 from pytensor_onnx.rewriting.engine.guarded import guard
-from pytensor_onnx.rewriting.engine.predicates import applies, are_constants
+from pytensor_onnx.rewriting.engine.predicates import (
+    applies,
+    are_constants,
+    elementwise,
+    number_of,
+)
 from pytensor_onnx.rules import rewrites_nodes
 
 _LARGEST_EXACT = 2**53
@@ -161,6 +167,18 @@ def has_minus_one(node: Apply) -> bool:
     return node.inputs[0].type.dtype.startswith(("int", "float"))
 
 
+def may_be_specialized(node: Apply) -> bool:
+    """Return whether known sizes broadcast, and the dtype has the sign of negated factors."""
+    has_sign = has_minus_one(node) or not any(elementwise(x, Neg) for x in node.inputs)
+    return has_sign and may_be_broadcast(node.inputs)
+
+
+def has_finite_exponent(node: Apply) -> bool:
+    """Return whether the exponent of a power is finite, as PyTensor makes it an integer."""
+    exponent = number_of(node.inputs[1])
+    return exponent is None or bool(np.isfinite(exponent))
+
+
 def is_wide_float(node: Apply) -> bool:
     """Return whether a power with PyTensor's float exponent keeps the dtype of its base."""
     return node.inputs[0].type.dtype in ("float32", "float64")
@@ -196,11 +214,11 @@ GUARDS = (
     ),
     guard(
         local_mul_specialize,
-        lambda node: may_be_broadcast(node.inputs),
+        may_be_specialized,
         family="elementwise",
         purpose="correctness",
         identity="0 * x = 0, x * 1 = x, …",
-        requires="known sizes of the operands broadcast",
+        requires="known sizes of the operands broadcast, and no negative of unsigned integers",
         measured="docs/project/upstream.md#products-with-structured-matrices-check-no-sizes",
     ),
     guard(
@@ -220,6 +238,15 @@ GUARDS = (
         identity="-x = -1 * x",
         requires="the dtype has -1",
         measured="docs/project/upstream.md#negatives-of-unsigned-integers-fail-to-rewrite",
+    ),
+    guard(
+        local_pow_to_nested_squaring,
+        has_finite_exponent,
+        family="elementwise",
+        purpose="correctness",
+        identity="x ** 4 = (x ** 2) ** 2",
+        requires="a finite exponent",
+        measured="docs/project/upstream.md#powers-with-an-infinite-exponent-fail-to-rewrite",
     ),
     guard(
         local_reciprocal_canon,

@@ -27,6 +27,7 @@ from pytensor_onnx.rewriting.elementwise.arithmetic_guards import (
     may_be_number,
 )
 from pytensor_onnx.rewriting.elementwise.signed_sums import negated, sum_canonizer
+from pytensor_onnx.rewriting.engine.guarded import quietly
 from pytensor_onnx.rewriting.engine.predicates import (
     Kinds,
     applies,
@@ -105,7 +106,7 @@ def distribute_factors(fgraph: FunctionGraph, node: Apply) -> list[Variable] | N
         met += products
     if has_rounded_product(met):
         return None
-    return local_greedy_distributor.transform(fgraph, node) or _without_divisors(node)
+    return quietly(local_greedy_distributor, fgraph, node) or _without_divisors(node)
 
 
 def _without_divisors(node: Apply) -> list[Variable] | None:
@@ -165,7 +166,7 @@ def multiply_sigmoids(fgraph: FunctionGraph, node: Apply) -> list[Variable] | No
     """Simplify ``sigmoid(x) * exp(-x)``, unless in a long product of shared results."""
     if terms_of(fgraph, node.outputs[0], PRODUCTS) is None:
         return None
-    return local_sigm_times_exp.transform(fgraph, node) or None
+    return quietly(local_sigm_times_exp, fgraph, node) or None
 
 
 def _canonized(
@@ -182,7 +183,7 @@ def _canonized(
         return None
     if kinds == PRODUCTS and (any(map(is_tiny, terms)) or has_rounded_product(terms)):
         return None
-    return canonizer.transform(fgraph, node) or None
+    return quietly(canonizer, fgraph, node) or None
 
 
 def _is_canonical(node: Apply, terms: list[Variable]) -> bool:

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 from pytensor.compile.mode import optdb
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
@@ -45,7 +47,7 @@ class Guard:
         @node_rewriter(rewrite.tracks())
         def rewrite_if_right(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
             if rule.is_off or is_right(node):
-                return rewrite.transform(fgraph, node)
+                return quietly(rewrite, fgraph, node)
             if rule.is_recorded and _would_change(rewrite, fgraph, node):
                 rule.note()
             return None
@@ -89,10 +91,19 @@ def guard(
     return Guard(rewrite, is_right, declare(rule))
 
 
+def quietly(rewrite: NodeRewriter, fgraph: FunctionGraph, node: Apply) -> Any:
+    """Return the replacements of a rewrite of PyTensor, whose constants may be infinite or NaN.
+
+    NumPy warns of such arithmetic, and PyTensor gives the rewrite up where warnings are errors.
+    """
+    with np.errstate(all="ignore"):
+        return rewrite.transform(fgraph, node)
+
+
 def _would_change(rewrite: NodeRewriter, fgraph: FunctionGraph, node: Apply) -> bool:
     """Return whether PyTensor's rewrite would replace a node, or fail."""
     try:
-        return bool(rewrite.transform(fgraph, node))
+        return bool(quietly(rewrite, fgraph, node))
     except Exception:
         return True
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 from pytensor.graph.basic import Apply, Constant
+from pytensor.scalar.basic import ScalarConstant
 from pytensor.tensor.basic import Alloc, AllocDiag, Eye
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
@@ -11,7 +12,11 @@ from pytensor.tensor.rewriting.shape import (
 )
 from pytensor.tensor.rewriting.subtensor import (
     local_adv_idx_to_slice,
+    local_convert_negative_indices,
     local_read_of_write_same_indices,
+    local_subtensor_merge_integer,
+    local_subtensor_merge_slice,
+    local_useless_slice,
     local_write_of_write_same_indices,
 )
 from pytensor.tensor.rewriting.subtensor_lift import (
@@ -82,6 +87,23 @@ def joins_writes_exactly(node: Apply) -> bool:
 def has_no_unsigned_index(node: Apply) -> bool:
     """Return whether all indices are signed: PyTensor subtracts successive indices."""
     return not any(index.type.dtype.startswith("uint") for index in node.inputs[1:])
+
+
+def adds_constants_exactly(node: Apply) -> bool:
+    """Return whether sums of constant indices and known sizes fit the dtypes of the indices.
+
+    PyTensor computes them, and products with a step, in the dtype of the index.
+    """
+    arrays, indices = [node.inputs[0]], node.inputs[1:]
+    if (inner := made_by(node.inputs[0], Subtensor)) is not None:
+        arrays, indices = [*arrays, inner.inputs[0]], [*indices, *inner.inputs[1:]]
+    constants = [x for x in indices if isinstance(x, ScalarConstant)]
+    sizes = [size for x in arrays for size in x.type.shape if size is not None]
+    numbers = [abs(int(x.data)) for x in constants]
+    largest = (max(sizes, default=0) + 1) * max(numbers, default=1) + 1
+    # The negative of an unsigned index wraps around.
+    dtypes = (x.type.dtype for x in constants)
+    return all(d.startswith("int") and largest <= np.iinfo(d).max for d in dtypes if d != "int64")
 
 
 def reads_existing_elements(node: Apply) -> bool:
@@ -206,6 +228,42 @@ GUARDS = (
         identity="x[arange] = x[slice]",
         requires="signed indices",
         measured="docs/project/upstream.md#unsigned-indices-that-descend-are-a-slice-with-a-positive-step",
+    ),
+    guard(
+        local_subtensor_merge_slice,
+        adds_constants_exactly,
+        family="indexing",
+        purpose="correctness",
+        identity="x[a:b][c:d] = x[a + c : a + d]",
+        requires="sums of constants and sizes fit their dtype",
+        measured="docs/project/upstream.md#constant-indices-of-int8-are-added-in-int8",
+    ),
+    guard(
+        local_subtensor_merge_integer,
+        adds_constants_exactly,
+        family="indexing",
+        purpose="correctness",
+        identity="x[a:b][i] = x[a + i]",
+        requires="sums of constants and sizes fit their dtype",
+        measured="docs/project/upstream.md#constant-indices-of-int8-are-added-in-int8",
+    ),
+    guard(
+        local_useless_slice,
+        adds_constants_exactly,
+        family="indexing",
+        purpose="correctness",
+        identity="x[0:n] = x",
+        requires="sums of constants and sizes fit their dtype",
+        measured="docs/project/upstream.md#constant-indices-of-int8-are-added-in-int8",
+    ),
+    guard(
+        local_convert_negative_indices,
+        adds_constants_exactly,
+        family="indexing",
+        purpose="correctness",
+        identity="x[-1] = x[n - 1]",
+        requires="sums of constants and sizes fit their dtype",
+        measured="docs/project/upstream.md#constant-indices-of-int8-are-added-in-int8",
     ),
     guard(
         local_subtensor_of_batch_dims,
