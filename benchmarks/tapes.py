@@ -72,7 +72,7 @@ def natively(model: Path, clock: Callable[[], float] = time.perf_counter) -> flo
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 3
-    native.register(options)
+    native.register_with_regions(options)
     source = fuse(model.read_bytes(), every_size=True).model
     session = onnxruntime.InferenceSession(source, options)
     feed = {"seed": np.arange(CHAINS), "warmup": np.array(WARMUP), "draws": np.array(DRAWS)}

@@ -95,14 +95,12 @@ const char *run_part(Step *step, Progress *progress) {
   const char *problem = loop->at < loop->end ? run_iteration(loop) : NULL;
   progress->done = loop->at;
   progress->total = loop->at < loop->end ? loop->end : 0;
-  if (!problem && !progress->total) end_iterations(loop);
+  /* Also between iterations, where `peek` reads the rows so far. */
+  if (!problem) end_iterations(loop);
   return problem;
 }
 
-static const Block *block_at(Plan *plan, int64_t i) {
-  if (i < 1 || i >= tape_of(plan)->blocks) refuse(plan, "a block is missing");
-  return &tape_of(plan)->block[i];
-}
+static const Block *block_at(Plan *plan, int64_t i) { return &tape_of(plan)->block[i]; }
 
 static int64_t bytes_of_value(Plan *plan, int64_t value) {
   return slot(plan, value)->array.size * bytes_of_one(plan, value);
@@ -111,7 +109,6 @@ static int64_t bytes_of_value(Plan *plan, int64_t value) {
 /* Give a state of a loop memory of its own, which starts with the initial value. */
 static void begin_state(Plan *plan, int64_t state, int64_t initial) {
   Array given = slot(plan, initial)->array;
-  if (given.dtype != slot(plan, state)->array.dtype) refuse(plan, "a state changes its type");
   set_shape(plan, state, given.rank, given.shape);
   copies(plan, state, initial);
 }
@@ -136,9 +133,7 @@ static void next_states(Plan *plan, Loop *loop, int count, const int64_t *states
   for (int i = 0; i < count; i++) {
     require_all_rows(plan, next[i]);
     const Slot *state = slot(plan, states[i]), *from = slot(plan, next[i]);
-    if (!same_shape(&state->array, &from->array) || state->array.dtype != from->array.dtype) {
-      refuse(plan, "a state changes its size");
-    }
+    if (!same_shape(&state->array, &from->array)) refuse(plan, "a state changes its size");
     int stays = from->root == states[i] && !from->offset;
     sources[i] = stays ? states[i] : source_of(plan, next[i], count, states);
   }
@@ -158,9 +153,7 @@ static void stack_results(Plan *plan, Loop *loop, int64_t begin, int count, cons
   for (int i = 0; i < count; i++) {
     require_all_rows(plan, rows[i]);
     Array row = slot(plan, rows[i])->array;
-    if (row.rank == MOST_AXES || row.dtype != slot(plan, results[i])->array.dtype) {
-      refuse(plan, "a result of a loop has too many axes");
-    }
+    if (row.rank == MOST_AXES) refuse(plan, "a result of a loop has too many axes");
     memmove(row.shape + 1, row.shape, (size_t)row.rank * sizeof *row.shape);
     row.shape[0] = trip;
     set_shape(plan, results[i], row.rank + 1, row.shape);
@@ -193,10 +186,6 @@ void plan_scan(Plan *plan, const Instruction *instruction) {
   const Block *body = block_at(plan, instruction->attribute[2]);
   const int64_t *are_reversed = instruction->attribute + 3;
   int results = instruction->outputs - states;
-  if (body->inputs != states + arrays || body->outputs != states + results || !arrays ||
-      results < 0 || instruction->attributes != 3 + arrays + results) {
-    refuse(plan, "a Scan is wrong");
-  }
   int64_t trip = -1;
   for (int i = 0; i < arrays; i++) {
     const Array *given = operand(plan, instruction, states + i);
@@ -214,7 +203,6 @@ void plan_scan(Plan *plan, const Instruction *instruction) {
   for (int i = 0; i < arrays; i++) {
     Array given = *operand(plan, instruction, states + i);
     int64_t slice = body->in[states + i];
-    if (given.dtype != slot(plan, slice)->array.dtype) refuse(plan, "an array has another type");
     set_shape(plan, slice, given.rank - 1, given.shape + 1);
     Move *made = &loop->slices[loop->slice_count++];
     made->bytes = bytes_of_value(plan, slice);
@@ -234,6 +222,7 @@ void plan_scan(Plan *plan, const Instruction *instruction) {
 static int is_known_true(Plan *plan, int64_t value) {
   const Slot *given = slot(plan, value);
   const char *data = slot(plan, given->root)->array.data;
+  require_one(plan, value);
   return given->known && data[given->offset];
 }
 
@@ -241,13 +230,11 @@ static int is_known_true(Plan *plan, int64_t value) {
 void plan_loop(Plan *plan, const Instruction *instruction) {
   int states = (int)instruction->attribute[0], results = instruction->outputs - states;
   const Block *body = block_at(plan, instruction->attribute[1]);
-  if (body->inputs != 2 + states || body->outputs != 1 + states + results || results < 0) {
-    refuse(plan, "a Loop is wrong");
-  }
   int64_t trip = INT64_MAX;
   int counts = has_operand(instruction, 0), asks = has_operand(instruction, 1);
   int is_counted = counts && slot(plan, instruction->in[0])->known;
-  if (is_counted) known_integers(plan, instruction->in[0], &trip, 1);
+  if (counts) require_one(plan, instruction->in[0]);
+  if (is_counted) trip = known_integer(plan, instruction->in[0]);
   trip = trip < 0 ? 0 : trip;
   if (asks && is_known_true(plan, instruction->in[1])) asks = 0;
   if (results && (!counts || !trip)) refuse(plan, "the length of a result depends on values");
@@ -300,10 +287,10 @@ static void expect_results(Plan *plan, const Block *block, const Instruction *in
 
 /* attributes: the blocks where the condition is true, and where it is false */
 void plan_if(Plan *plan, const Instruction *instruction) {
+  require_one(plan, instruction->in[0]);
   if (slot(plan, instruction->in[0])->known) {
     int64_t chosen = instruction->attribute[!is_known_true(plan, instruction->in[0])];
     const Block *block = block_at(plan, chosen);
-    if (block->outputs != instruction->outputs) refuse(plan, "an If is wrong");
     expect_results(plan, block, instruction);
     plan_block(plan, block, NULL);
     for (int i = 0; i < instruction->outputs; i++) {
@@ -320,7 +307,6 @@ void plan_if(Plan *plan, const Instruction *instruction) {
   reads(plan, &branches->condition, instruction->in[0], 0);
   for (int branch = 1; branch >= 0; branch--) {
     const Block *block = block_at(plan, instruction->attribute[!branch]);
-    if (block->outputs != instruction->outputs) refuse(plan, "an If is wrong");
     expect_results(plan, block, instruction);
     plan_block(plan, block, &branches->steps[branch]);
     Steps *outer = into(plan, &branches->steps[branch]);

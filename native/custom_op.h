@@ -23,6 +23,7 @@ static inline Status *input_array(const Runtime *runtime, Context *context, size
   const int64_t *shape = NULL;
   size_t rank = 0;
   Status *status = get_input(runtime, context, i, &value);
+  if (!status && !value) status = failure(runtime, "an operand is missing");
   if (!status) status = tensor_shape(runtime, value, &array->dtype, &shape, &rank);
   if (!status && rank > MOST_AXES) status = failure(runtime, "too many axes for a kernel");
   if (!status) status = tensor_data(runtime, (Value *)value, &array->data);
@@ -36,11 +37,15 @@ static inline Status *input_array(const Runtime *runtime, Context *context, size
   return NULL;
 }
 
-/* Allocate an output of a call, whose rank and shape are set. */
+/* Allocate an output of a call, whose rank and shape are set; its dtype becomes that of the model. */
 static inline Status *output_array(const Runtime *runtime, Context *context, size_t i,
                                    Array *array) {
   Value *value = NULL;
+  const int64_t *shape = NULL;
+  size_t rank = 0;
   Status *status = get_output(runtime, context, i, array->shape, (size_t)array->rank, &value);
+  if (!status && !value) status = failure(runtime, "a result is missing");
+  if (!status) status = tensor_shape(runtime, value, &array->dtype, &shape, &rank);
   return status ? status : tensor_data(runtime, value, &array->data);
 }
 

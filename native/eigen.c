@@ -441,7 +441,7 @@ static void set_vector(Array *out, const Array *in, int64_t size) {
 }
 
 static const char *infer_qr(const Kernel *kernel, const Array *in, Array *out, size_t *scratch) {
-  if (in[0].rank < 2) return NO_MATRIX;
+  if (no_matrix(in)) return no_matrix(in);
   int64_t m = rows_in(in), n = columns_in(in), k = m < n ? m : n;
   int64_t rows = kernel->options & ECONOMIC ? k : m;
   *scratch = (size_t)(m * n + m * m + k + m + (m > n ? m : n)) * sizeof(double);
@@ -470,7 +470,7 @@ static const char *run_qr(const Kernel *kernel, const Array *in, Array *out, voi
 }
 
 static const char *infer_eigh(const Kernel *kernel, const Array *in, Array *out, size_t *scratch) {
-  if (in[0].rank < 2) return NO_MATRIX;
+  if (no_matrix(in)) return no_matrix(in);
   if (rows_in(in) != columns_in(in)) return "the matrix is not square";
   size_t n = (size_t)rows_in(in);
   *scratch = (3 * n * n + 5 * n) * sizeof(double);
@@ -494,7 +494,7 @@ static const char *run_eigh(const Kernel *kernel, const Array *in, Array *out, v
 }
 
 static const char *infer_svd(const Kernel *kernel, const Array *in, Array *out, size_t *scratch) {
-  if (in[0].rank < 2) return NO_MATRIX;
+  if (no_matrix(in)) return no_matrix(in);
   int64_t m = rows_in(in), n = columns_in(in), least = m < n ? m : n, most = m < n ? n : m;
   int is_full = kernel->options & FULL;
   *scratch = (size_t)(2 * most * most + least * least + 4 * least + 3 * most) * sizeof(double);

@@ -267,8 +267,7 @@ void plan_gather(Plan *plan, const Instruction *instruction) {
   set_shape(plan, instruction->out[0], rank, shape);
   int64_t outer = product(data.shape, 0, axis), size = data.shape[axis];
   if (outer == 1 && indices.size == 1 && slot(plan, instruction->in[1])->known) {
-    int64_t index;
-    known_integers(plan, instruction->in[1], &index, 1);
+    int64_t index = known_integer(plan, instruction->in[1]);
     index = index < 0 ? index + size : index;
     if (index < 0 || index >= size) refuse(plan, OUT_OF_RANGE);
     shares(plan, instruction->out[0], instruction->in[0], index * places->bytes);

@@ -52,6 +52,20 @@ struct Kernel {
 
 #define NO_MATRIX "an operand is no matrix"
 
+/* Rows and columns of the largest matrices: the bytes of scratch memory are in the range of a size. */
+#ifdef __wasm__
+enum { MOST_ROWS = 1 << 13 };
+#else
+enum { MOST_ROWS = 1 << 24 };
+#endif
+
+/* Return why an operand is no matrix of a kernel, NULL if it is one. */
+static inline const char *no_matrix(const Array *in) {
+  if (in->rank < 2) return NO_MATRIX;
+  int is_large = in->shape[in->rank - 2] > MOST_ROWS || in->shape[in->rank - 1] > MOST_ROWS;
+  return is_large ? "a matrix is too large" : NULL;
+}
+
 /* Kernels by family, each ended by one without a name. */
 extern const Kernel EIGEN_KERNELS[], LINALG_KERNELS[], SCHUR_KERNELS[], SPECIAL_KERNELS[];
 

@@ -18,6 +18,7 @@ struct Late {
   Block block;
   Array *in, *out;
   const char **from, **length; /* data, and the number of rows where it depends on values */
+  int64_t *rows; /* the largest such number */
   char **to, *bases;
   Kept *kept;
   int count;
@@ -43,7 +44,7 @@ static void read_operands(Late *late) {
   for (int i = 0; i < late->block.inputs; i++) {
     late->in[i].data = (void *)late->from[i];
     if (!late->length[i]) continue;
-    late->in[i].shape[0] = *(const int64_t *)late->length[i];
+    late->in[i].shape[0] = between(*(const int64_t *)late->length[i], 0, late->rows[i]);
     count_elements(&late->in[i]);
   }
 }
@@ -92,21 +93,13 @@ static const char *run_late(Step *step) {
 /* What is known of a value beside its slot. */
 enum { MADE = 1, DECIDES_SIZES = 2, TAKEN = 4 };
 
-/* Return the blocks that an instruction runs. */
-static int blocks_of(const Instruction *instruction, const int64_t **blocks) {
-  Planner *plan = instruction->op->plan;
-  *blocks = instruction->attribute + (plan == plan_scan ? 2 : plan == plan_loop ? 1 : 0);
-  return plan == plan_if ? 2 : plan == plan_scan || plan == plan_loop;
-}
-
 static void mark_sizes(const Tape *tape, const Instruction *instructions, int count, char *marks) {
   for (const Instruction *at = instructions; at < instructions + count; at++) {
     for (int i = 0; i < at->inputs && i < 63; i++) {
       if (at->sizes >> i & 1 && at->in[i] >= 0) marks[at->in[i]] |= DECIDES_SIZES;
     }
     const int64_t *inner;
-    for (int k = blocks_of(at, &inner); k-- > 0;) {
-      if (inner[k] < 1 || inner[k] >= tape->blocks) continue;
+    for (int k = bodies_of(at, &inner); k-- > 0;) {
       const Block *block = &tape->block[inner[k]];
       mark_sizes(tape, block->instructions, block->count, marks);
     }
@@ -179,10 +172,12 @@ void plan_late(Plan *plan, const Block *block, Instruction *instructions, int co
   late->out = memory(plan, (size_t)(outputs + 1) * sizeof *late->out);
   late->from = memory(plan, (size_t)(inputs + 1) * sizeof *late->from);
   late->length = memory(plan, (size_t)(inputs + 1) * sizeof *late->length);
+  late->rows = memory(plan, (size_t)(inputs + 1) * sizeof *late->rows);
   late->to = memory(plan, (size_t)(outputs + 1) * sizeof *late->to);
   late->bases = memory(plan, (size_t)inputs + 1);
   for (int i = 0; i < inputs; i++) {
     late->in[i] = slot(plan, operands[i])->array;
+    late->rows[i] = late->in[i].shape[0];
     late->bases[i] = basis_of(plan, operands[i], marks[operands[i]]);
     reads(plan, &late->from[i], operands[i], 0);
     int length = slot(plan, operands[i])->length;

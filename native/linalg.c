@@ -94,13 +94,14 @@ static Problem problem_of(const Kernel *kernel, const Array *in) {
 
 static const char *check(const Kernel *kernel, const Array *in) {
   int axes = axes_of_batch(in);
-  if (axes < 0) return NO_MATRIX;
+  if (no_matrix(in)) return no_matrix(in);
   if (in[0].shape[axes] != in[0].shape[axes + 1]) return "the matrix is not square";
   if (kernel->inputs == 1) return NULL;
   if (in[1].rank != axes + (kernel->options & COLUMNS ? 2 : 1)) return "ranks differ";
   for (int axis = 0; axis <= axes; axis++) {
     if (in[1].shape[axis] != in[0].shape[axis]) return "sizes of the operands differ";
   }
+  if (kernel->options & COLUMNS && no_matrix(&in[1])) return no_matrix(&in[1]);
   return NULL;
 }
 

@@ -3,56 +3,71 @@
 #include "planners.h"
 #include "runtime_api.h"
 
-#define NAMED(name) {#name, ELEMENTWISE, NULL},
+#define UNARY(name) {#name, ELEMENTWISE, NULL, "T>T", 0},
+#define BINARY(name) {#name, ELEMENTWISE, NULL, "TT>T", 0},
 const Operator OPERATORS[] = {
-    ELEMENTWISE_OPERATORS(NAMED)
-    {"Identity", VIEW, plan_identity},
-    {"Shape", VIEW, plan_shape},
-    {"Size", VIEW, plan_size},
-    {"Reshape", VIEW, plan_reshape},
-    {"Squeeze", VIEW, plan_squeeze},
-    {"Unsqueeze", VIEW, plan_unsqueeze},
-    {"Flatten", VIEW, plan_flatten},
-    {"Expand", STEPS, plan_expand},
-    {"Transpose", STEPS, plan_transpose},
-    {"Slice", STEPS, plan_slice},
-    {"Bounds", STEPS, plan_bounds},
-    {"Window", STEPS, plan_window},
-    {"Concat", STEPS, plan_concat},
-    {"Split", STEPS, plan_split},
-    {"ConstantOfShape", STEPS, plan_constant_of_shape},
-    {"Range", STEPS, plan_range},
-    {"Pad", STEPS, plan_pad},
-    {"Trilu", STEPS, plan_trilu},
-    {"Tile", STEPS, plan_tile},
-    {"Gather", STEPS, plan_gather},
-    {"GatherElements", STEPS, plan_gather_elements},
-    {"GatherND", STEPS, plan_gather_nd},
-    {"ScatterElements", STEPS, plan_scatter_elements},
-    {"ScatterND", STEPS, plan_scatter_nd},
-    {"ReduceSum", STEPS, plan_reduce_sum},
-    {"ReduceMean", STEPS, plan_reduce_mean},
-    {"ReduceMax", STEPS, plan_reduce_max},
-    {"ReduceMin", STEPS, plan_reduce_min},
-    {"ReduceProd", STEPS, plan_reduce_prod},
-    {"ReduceSumSquare", STEPS, plan_reduce_sum_square},
-    {"ReduceL1", STEPS, plan_reduce_l1},
-    {"ReduceL2", STEPS, plan_reduce_l2},
-    {"ReduceLogSum", STEPS, plan_reduce_log_sum},
-    {"ArgMax", STEPS, plan_arg_max},
-    {"ArgMin", STEPS, plan_arg_min},
-    {"CumSum", STEPS, plan_cum_sum},
-    {"TopK", STEPS, plan_top_k},
-    {"Softmax", STEPS, plan_softmax},
-    {"LogSoftmax", STEPS, plan_log_softmax},
-    {"MatMul", STEPS, plan_mat_mul},
-    {"Gemm", STEPS, plan_gemm},
-    {"Function", STEPS, plan_function},
-    {"If", CONTROL, plan_if},
-    {"Scan", CONTROL, plan_scan},
-    {"Loop", CONTROL, plan_loop},
+    UNARY_OPERATORS(UNARY) BINARY_OPERATORS(BINARY)
+    {"Where", ELEMENTWISE, NULL, "BTT>T", 0},
+    {"Identity", VIEW, plan_identity, "T>T", 0},
+    {"Shape", VIEW, plan_shape, "*>I", 2},
+    {"Size", VIEW, plan_size, "*>I", 0},
+    {"Reshape", VIEW, plan_reshape, "Ti>T", 1},
+    {"Squeeze", VIEW, plan_squeeze, "T?i>T", 0},
+    {"Unsqueeze", VIEW, plan_unsqueeze, "Ti>T", 0},
+    {"Flatten", VIEW, plan_flatten, "T>T", 1},
+    {"Expand", STEPS, plan_expand, "Ti>T", 0},
+    {"Transpose", STEPS, plan_transpose, "T>T", 0},
+    {"Slice", STEPS, plan_slice, "Tii?ii>T", 0},
+    {"Bounds", STEPS, plan_bounds, "III>II", 0},
+    {"Window", STEPS, plan_window, "TIi>T", 1},
+    {"Concat", STEPS, plan_concat, "T+>T", 1},
+    {"Split", STEPS, plan_split, "T?i>T+", 1},
+    {"ConstantOfShape", STEPS, plan_constant_of_shape, "iT>T", 0},
+    {"Range", STEPS, plan_range, "III>I", 0},
+    {"Pad", STEPS, plan_pad, "TiT?i>T", 1},
+    {"Trilu", STEPS, plan_trilu, "T?i>T", 1},
+    {"Tile", STEPS, plan_tile, "Ti>T", 0},
+    {"Gather", STEPS, plan_gather, "Ti>T", 1},
+    {"GatherElements", STEPS, plan_gather_elements, "Ti>T", 1},
+    {"GatherND", STEPS, plan_gather_nd, "Ti>T", 1},
+    {"ScatterElements", STEPS, plan_scatter_elements, "TiT>T", 2},
+    {"ScatterND", STEPS, plan_scatter_nd, "TiT>T", 1},
+    {"ReduceSum", STEPS, plan_reduce_sum, "F?i>F", 2},
+    {"ReduceMean", STEPS, plan_reduce_mean, "F?i>F", 2},
+    {"ReduceMax", STEPS, plan_reduce_max, "T?i>T", 2},
+    {"ReduceMin", STEPS, plan_reduce_min, "T?i>T", 2},
+    {"ReduceProd", STEPS, plan_reduce_prod, "F?i>F", 2},
+    {"ReduceSumSquare", STEPS, plan_reduce_sum_square, "F?i>F", 2},
+    {"ReduceL1", STEPS, plan_reduce_l1, "F?i>F", 2},
+    {"ReduceL2", STEPS, plan_reduce_l2, "F?i>F", 2},
+    {"ReduceLogSum", STEPS, plan_reduce_log_sum, "F?i>F", 2},
+    {"ArgMax", STEPS, plan_arg_max, "T>I", 3},
+    {"ArgMin", STEPS, plan_arg_min, "T>I", 3},
+    {"CumSum", STEPS, plan_cum_sum, "Ti>T", 2},
+    {"TopK", STEPS, plan_top_k, "Ti>TI", 2},
+    {"Softmax", STEPS, plan_softmax, "F>F", 1},
+    {"LogSoftmax", STEPS, plan_log_softmax, "F>F", 1},
+    {"MatMul", STEPS, plan_mat_mul, "TT>T", 0},
+    {"Gemm", STEPS, plan_gemm, "FF?F>F", 4},
+    {"Function", STEPS, plan_function, "*+>*+", 1},
+    {"If", CONTROL, plan_if, "B?*+>*+", 2},
+    {"Scan", CONTROL, plan_scan, "*+>*+", 3},
+    {"Loop", CONTROL, plan_loop, "?IB*+>*+", 2},
 };
 const int OPERATOR_COUNT = sizeof OPERATORS / sizeof *OPERATORS;
+
+#define TYPED(name, dtype) [ELEMENTWISE_##name] = dtype,
+static const char RESULTS[ELEMENTWISE_COUNT] = {
+    TYPED(CastToFloat64, FLOAT64) TYPED(CastToFloat32, FLOAT32) TYPED(CastToInt64, INT64)
+    TYPED(CastToInt32, INT32) TYPED(CastToUint8, UINT8) TYPED(CastToUint32, UINT32)
+    TYPED(CastToUint64, UINT64) TYPED(CastToBool, BOOL) TYPED(IsNaN, BOOL) TYPED(IsInf, BOOL)
+    TYPED(IsPositiveInf, BOOL) TYPED(IsNegativeInf, BOOL) TYPED(Less, BOOL) TYPED(LessOrEqual, BOOL)
+    TYPED(Greater, BOOL) TYPED(GreaterOrEqual, BOOL) TYPED(Equal, BOOL)
+};
+
+int result_dtype(const Operator *op) {
+  return op->kind == ELEMENTWISE ? RESULTS[op - OPERATORS] : 0;
+}
 
 static const int DTYPES[] = {FLOAT64, FLOAT32, INT64, INT32, UINT64, UINT32, UINT8, BOOL, 0};
 

@@ -98,15 +98,23 @@ typedef struct {
 
 typedef enum { ELEMENTWISE, STEPS, VIEW, CONTROL } OperatorKind;
 
+/* The types are a letter for each operand, `>` and a letter for each result: T for one type, F if it
+ * is one of floats, I for int64, i for int32 too, B for bool, * for any; operands after ? may be left
+ * out, and + repeats the letter before it. */
 typedef struct Operator {
   const char *name;
   OperatorKind kind; /* a view has no steps unless its result is known */
   Planner *plan;     /* of operators that are not elementwise */
+  const char *types;
+  int attributes; /* the fewest */
 } Operator;
 
 /* Elementwise operators first. */
 extern const Operator OPERATORS[];
 extern const int OPERATOR_COUNT;
+
+/* Return the type of the result of an operator, 0 where `Operator.types` says it. */
+int result_dtype(const Operator *op);
 
 /* What a plan relies on beside the sizes of an input: nothing, the memory, or the elements. */
 enum { SIZES_ONLY, SAME_MEMORY, SAME_ELEMENTS };
@@ -162,6 +170,10 @@ void shares(Plan *plan, int64_t value, int64_t other, int64_t offset);
 void *fix(Plan *plan, int64_t value);
 /* Return the number of integers of a value that must be known. */
 int known_integers(Plan *plan, int64_t value, int64_t *integers, int most);
+/* Return the one integer of a value that must be known. */
+int64_t known_integer(Plan *plan, int64_t value);
+/* Refuse an operand that is no single element. */
+void require_one(Plan *plan, int64_t value);
 void copies(Plan *plan, int64_t out, int64_t in);
 /* Emit the steps that follow into other steps; returns those until then. */
 Steps *into(Plan *plan, Steps *steps);

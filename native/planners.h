@@ -44,6 +44,14 @@ static inline int64_t between(int64_t x, int64_t least, int64_t most) {
   return x < least ? least : x > most ? most : x;
 }
 
+/* Mark an axis that may be listed once only. */
+static inline int64_t new_axis(Plan *plan, int64_t axis, int rank, char *is_listed) {
+  axis = axis_of(plan, axis, rank);
+  if (is_listed[axis]) refuse(plan, "an axis is listed twice");
+  is_listed[axis] = 1;
+  return axis;
+}
+
 /* Mark the axes that an operand lists. */
 static inline int read_axes(Plan *plan, const Instruction *instruction, int i, int rank, char *is_listed) {
   int64_t axes[MOST_AXES];

@@ -133,14 +133,14 @@ void plan_mat_mul(Plan *plan, const Instruction *instruction) {
     shape[rank++] = x == 1 ? y : x;
     batches *= shape[axis];
   }
+  if (!is_row) shape[rank++] = m;
+  if (!is_column) shape[rank++] = n;
+  set_shape(plan, instruction->out[0], rank, shape);
   Product *product = memory(plan, sizeof *product);
   *product = (Product){multiply_for(plan, a.dtype), m, k, n, batches,
                        (int64_t)bytes_of_element(a.dtype), {k, 1}, {n, 1},
                        offsets_of(plan, &a, batch_axes, shape, batches),
                        offsets_of(plan, &b, batch_axes, shape, batches), 1, 0, a.dtype, 0, 0};
-  if (!is_row) shape[rank++] = m;
-  if (!is_column) shape[rank++] = n;
-  set_shape(plan, instruction->out[0], rank, shape);
   Step *step = emit(plan, run_products);
   step->extra = product;
   reads(plan, &step->in[0], instruction->in[0], 0);

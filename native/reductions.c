@@ -415,7 +415,8 @@ static Run arg_kernel(int dtype) {
     case FLOAT32: return run_arg_f32;
     case INT64: return run_arg_i64;
     case INT32: return run_arg_i32;
-    default: return run_arg_u8;
+    case UINT8: case BOOL: return run_arg_u8;
+    default: return NULL;
   }
 }
 
@@ -430,6 +431,7 @@ static void finds_index(Plan *plan, const Instruction *instruction, int is_max) 
   set_shape(plan, instruction->out[0], rank, shape);
   int64_t outer = product(given.shape, 0, axis), inner = product(given.shape, axis + 1, given.rank);
   if (!given.shape[axis] && outer * inner) refuse(plan, "an extreme of nothing");
+  if (!arg_kernel(given.dtype)) refuse(plan, "an index without kernel");
   Step *step = emit(plan, arg_kernel(given.dtype));
   reads(plan, &step->in[0], instruction->in[0], 0);
   writes(plan, &step->out, instruction->out[0], 0);
@@ -490,9 +492,7 @@ RUN_CUM_SUM(i32, uint32_t)
 
 void plan_cum_sum(Plan *plan, const Instruction *instruction) {
   Array given = *operand(plan, instruction, 0);
-  int64_t axis;
-  if (known_integers(plan, instruction->in[1], &axis, 1) != 1) refuse(plan, "no axis");
-  axis = axis_of(plan, axis, given.rank);
+  int64_t axis = axis_of(plan, known_integer(plan, instruction->in[1]), given.rank);
   set_shape(plan, instruction->out[0], given.rank, given.shape);
   Run run = given.dtype == FLOAT64   ? run_cum_sum_f64
             : given.dtype == FLOAT32 ? run_cum_sum_f32

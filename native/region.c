@@ -78,12 +78,24 @@ static const char *allocate(void *results, int i, const Array *result, void **da
   Array output = *result;
   of->status = output_array(of->runtime, of->context, (size_t)i, &output);
   *data = output.data;
+  /* The model may declare another type than the tape computes. */
+  if (!of->status && output.dtype != result->dtype) {
+    of->status = failure(of->runtime, "pytensor.kernels: a result of another type");
+  }
   return of->status ? "no memory for a result" : NULL;
 }
 
 static Status *call(Region *region, Context *context, Array *inputs, void **outputs) {
   Results results = {region->runtime, context, NULL};
-  for (int i = 0; i < runner_block(region->runner)->inputs; i++) {
+  const Block *block = runner_block(region->runner);
+  size_t inputs_given = 0, outputs_given = 0;
+  Status *counted = input_count(region->runtime, context, &inputs_given);
+  if (!counted) counted = output_count(region->runtime, context, &outputs_given);
+  if (counted) return counted;
+  if (inputs_given != (size_t)block->inputs || outputs_given != (size_t)block->outputs) {
+    return failure(region->runtime, "pytensor.kernels: a tape for other operands");
+  }
+  for (int i = 0; i < block->inputs; i++) {
     Status *status = input_array(region->runtime, context, (size_t)i, &inputs[i]);
     if (status) return status;
   }

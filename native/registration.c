@@ -9,6 +9,9 @@ enum { MOST_OPERANDS = 8 };
 
 #define DOMAIN "pytensor.standard"
 #define WANTED "pytensor_onnx.functions"
+#define REGIONS "pytensor_onnx.regions"
+
+enum { LONGEST_KEY = 64 };
 
 /* The operator for a function. */
 typedef struct {
@@ -183,18 +186,50 @@ static Status *domain_of_regions(const Runtime *runtime, Domain **domain) {
 
 const RuntimeBase *known_base;
 
+/* The key of the process, which no file knows: sessions that have it run regions. */
+static char region_key[LONGEST_KEY];
+static atomic_flag is_busy = ATOMIC_FLAG_INIT;
+
+static void begin_alone(void) {
+  while (atomic_flag_test_and_set(&is_busy)) {
+  }
+}
+
+/* Return the key of the process, which is the first that is proposed. */
+EXPORT const char *pytensor_onnx_region_key(const char *proposed) {
+  begin_alone();
+  if (!region_key[0] && strlen(proposed) < sizeof region_key) strcpy(region_key, proposed);
+  atomic_flag_clear(&is_busy);
+  return region_key;
+}
+
+/* Return whether the configuration of a session has the key, or an error if it has another one. */
+static Status *may_have_regions(const Runtime *runtime, const SessionOptions *options, int *may) {
+  int is_given = 0;
+  char given[LONGEST_KEY] = "";
+  size_t size = sizeof given;
+  *may = 0;
+  Status *status = has_session_entry(runtime, options, REGIONS, &is_given);
+  if (status || !is_given) return status;
+  status = get_session_entry(runtime, options, REGIONS, given, &size);
+  *may = !status && region_key[0] && !strcmp(given, region_key);
+  return status || *may ? status : failure(runtime, REGIONS " is not the key of this process");
+}
+
+/* All programs may register the kernels of functions. Only sessions of this process, whose tapes
+ * are its own, have regions too: the words of a file must not reach the reader of tapes. */
 EXPORT Status *ORT_CALL RegisterCustomOps(SessionOptions *options, const RuntimeBase *base) {
-  static atomic_flag is_busy = ATOMIC_FLAG_INIT;
   const Runtime *runtime = base->get_api(RUNTIME_API_VERSION);
   if (!runtime) return NULL;
   known_base = base;
+  int has_regions = 0;
   Domain *regions = NULL, *functions = NULL;
-  while (atomic_flag_test_and_set(&is_busy)) {
-  }
-  Status *status = domain_of_regions(runtime, &regions);
+  begin_alone();
+  Status *status = may_have_regions(runtime, options, &has_regions);
+  if (!status && has_regions) status = domain_of_regions(runtime, &regions);
   if (!status) status = domain_of_functions(runtime, options, &functions);
   atomic_flag_clear(&is_busy);
-  if (!status) status = add_domain(runtime, options, regions);
+  if (!status && regions) status = add_domain(runtime, options, regions);
   return status ? status : add_domain(runtime, options, functions);
 }
 

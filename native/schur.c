@@ -351,7 +351,7 @@ static void sylvester(int64_t m, int64_t n, const double *a, const double *b, co
 
 static const char *check_matrices(const Kernel *kernel, const Array *in) {
   for (int i = 0; i < kernel->inputs; i++) {
-    if (in[i].rank < 2) return NO_MATRIX;
+    if (no_matrix(&in[i])) return no_matrix(&in[i]);
     if (in[i].rank != in[0].rank) return "ranks differ";
     const int64_t *shape = in[i].shape + in[i].rank - 2;
     if (i < 2 && shape[0] != shape[1]) return "the matrix is not square";
@@ -375,6 +375,7 @@ static const char *infer_triangular(const Kernel *kernel, const Array *in, Array
                                     size_t *scratch) {
   (void)kernel;
   if (in[0].rank != 3 || in[0].shape[2] != 2 * in[0].shape[1]) return "sizes of the operands differ";
+  if (no_matrix(in)) return no_matrix(in);
   size_t n = (size_t)in[0].shape[1];
   *scratch = (4 * n * n + 2 * n) * sizeof(double);
   out[0] = out[1] = in[0];

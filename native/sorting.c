@@ -51,9 +51,9 @@ RUN_TOP(i32, int32_t)
 /* attributes: axis, whether the largest */
 void plan_top_k(Plan *plan, const Instruction *instruction) {
   Array given = *operand(plan, instruction, 0);
-  int64_t axis = axis_of(plan, instruction->attribute[0], given.rank), count = 0;
-  int64_t length = given.shape[axis];
-  if (known_integers(plan, instruction->in[1], &count, 1) != 1 || count < 0 || count > length) {
+  int64_t axis = axis_of(plan, instruction->attribute[0], given.rank);
+  int64_t length = given.shape[axis], count = known_integer(plan, instruction->in[1]);
+  if (count < 0 || count > length) {
     refuse(plan, "a TopK of more elements than there are");
   }
   int64_t n[] = {product(given.shape, 0, axis), length, product(given.shape, axis + 1, given.rank),
@@ -61,7 +61,8 @@ void plan_top_k(Plan *plan, const Instruction *instruction) {
   given.shape[axis] = count;
   for (int i = 0; i < 2; i++) set_shape(plan, instruction->out[i], given.rank, given.shape);
   Run run = given.dtype == FLOAT64 ? run_top_f64 : given.dtype == FLOAT32 ? run_top_f32
-          : given.dtype == INT64 ? run_top_i64 : run_top_i32;
+          : given.dtype == INT64 ? run_top_i64 : given.dtype == INT32 ? run_top_i32 : NULL;
+  if (!run) refuse(plan, "a TopK without kernel");
   Step *step = emit(plan, run);
   int64_t twice = 2 * length;
   reads(plan, &step->in[0], instruction->in[0], 0);

@@ -36,10 +36,10 @@ void plan_reshape(Plan *plan, const Instruction *instruction) {
       shape[axis] = given.shape[axis];
     }
     if (shape[axis] == -1) free_axis = axis;
-    else rest *= shape[axis];
+    else if (__builtin_mul_overflow(rest, shape[axis], &rest)) refuse(plan, "sizes of a Reshape do not fit");
   }
   if (free_axis >= 0) {
-    if (!rest || given.size % rest) refuse(plan, "sizes of a Reshape do not fit");
+    if (rest < 1 || given.size % rest) refuse(plan, "sizes of a Reshape do not fit");
     shape[free_axis] = given.size / rest;
   }
   set_shape(plan, instruction->out[0], rank, shape);
@@ -126,10 +126,11 @@ void plan_expand(Plan *plan, const Instruction *instruction) {
 void plan_transpose(Plan *plan, const Instruction *instruction) {
   Array given = *operand(plan, instruction, 0);
   int64_t shape[MOST_AXES], strides[MOST_AXES], own[MOST_AXES];
+  char is_listed[MOST_AXES] = {0};
   if (instruction->attributes != given.rank) refuse(plan, "axes of a Transpose do not fit");
   strides_of(&given, own);
   for (int axis = 0; axis < given.rank; axis++) {
-    int64_t from = axis_of(plan, instruction->attribute[axis], given.rank);
+    int64_t from = new_axis(plan, instruction->attribute[axis], given.rank, is_listed);
     shape[axis] = given.shape[from];
     strides[axis] = own[from];
   }
@@ -148,10 +149,11 @@ void plan_slice(Plan *plan, const Instruction *instruction) {
   if (has_operand(instruction, 4)) sizes[2] = known_integers(plan, instruction->in[4], steps, MOST_AXES);
   else for (int k = 0; k < count; k++) steps[k] = 1;
   if (sizes[0] != count || sizes[1] != count || sizes[2] != count) refuse(plan, "a Slice is wrong");
+  char is_listed[MOST_AXES] = {0};
   strides_of(&given, strides);
   memcpy(shape, given.shape, sizeof shape);
   for (int k = 0; k < count; k++) {
-    int64_t axis = axis_of(plan, axes[k], given.rank), size = given.shape[axis];
+    int64_t axis = new_axis(plan, axes[k], given.rank, is_listed), size = given.shape[axis];
     int64_t start = starts[k], end = ends[k], step = steps[k];
     if (!step) refuse(plan, "a Slice is wrong");
     /* Steps beyond the array are all alike. */
@@ -172,6 +174,7 @@ void plan_slice(Plan *plan, const Instruction *instruction) {
 static const char *run_bounds(Step *step) {
   int64_t size = *(const int64_t *)step->in[0], start = *(const int64_t *)step->in[1];
   int64_t end = *(const int64_t *)step->in[2], *first = (int64_t *)step->out;
+  size = size < 0 ? 0 : size;
   start = between(start < 0 ? start + size : start, 0, size);
   end = between(end < 0 ? end + size : end, 0, size);
   *first = start;
@@ -181,9 +184,7 @@ static const char *run_bounds(Step *step) {
 
 /* The first row of a slice and the number of its rows, from the size of the axis, start and end */
 void plan_bounds(Plan *plan, const Instruction *instruction) {
-  for (int i = 0; i < 3; i++) {
-    if (operand(plan, instruction, i)->size != 1) refuse(plan, "a Slice is wrong");
-  }
+  for (int i = 0; i < 3; i++) require_one(plan, instruction->in[i]);
   for (int i = 0; i < 2; i++) set_shape(plan, instruction->out[i], 0, NULL);
   Step *step = emit(plan, run_bounds);
   for (int i = 0; i < 3; i++) reads(plan, &step->in[i], instruction->in[i], 0);
@@ -195,7 +196,7 @@ void plan_bounds(Plan *plan, const Instruction *instruction) {
 static const char *run_window(Step *step) {
   const int64_t *n = step->n;
   int64_t start = *(const int64_t *)step->in[1];
-  if (start < 0 || start + n[3] > n[2]) return "a Slice ends beyond the array";
+  if (start < 0 || start > n[2] - n[3]) return "a Slice ends beyond the array";
   copy_layout(step->out, step->in[0] + start * n[4], step->extra, (size_t)n[1], 0, n[0]);
   return NULL;
 }
@@ -203,16 +204,17 @@ static const char *run_window(Step *step) {
 /* A slice of known length that starts where a value says; attribute: axis */
 void plan_window(Plan *plan, const Instruction *instruction) {
   Array given = *operand(plan, instruction, 0);
-  int64_t axis = axis_of(plan, instruction->attribute[0], given.rank), start = 0, length = 0;
+  int64_t axis = axis_of(plan, instruction->attribute[0], given.rank);
+  int64_t length = known_integer(plan, instruction->in[2]);
   int64_t rows = given.shape[axis], strides[MOST_AXES];
   strides_of(&given, strides);
-  known_integers(plan, instruction->in[2], &length, 1);
   int64_t stride = strides[axis];
   given.shape[axis] = length;
   set_shape(plan, instruction->out[0], given.rank, given.shape);
+  require_one(plan, instruction->in[1]);
   if (slot(plan, instruction->in[1])->known) {
-    known_integers(plan, instruction->in[1], &start, 1);
-    if (start < 0 || start + length > rows) refuse(plan, "a Slice ends beyond the array");
+    int64_t start = known_integer(plan, instruction->in[1]);
+    if (start < 0 || start > rows - length) refuse(plan, "a Slice ends beyond the array");
     place_strided(plan, instruction, strides, start * stride);
     return;
   }
@@ -289,7 +291,7 @@ void plan_split(Plan *plan, const Instruction *instruction) {
   }
   strides_of(&given, strides);
   for (int i = 0; i < count; i++) {
-    if (lengths[i] < 0 || start + lengths[i] > size) refuse(plan, "a Split is wrong");
+    if (lengths[i] < 0 || lengths[i] > size - start) refuse(plan, "a Split is wrong");
     given.shape[axis] = lengths[i];
     set_shape(plan, instruction->out[i], given.rank, given.shape);
     Instruction part = *instruction;
@@ -307,6 +309,7 @@ static const char *run_fill(Step *step) {
 }
 
 static void fills(Plan *plan, int64_t out, int64_t number) {
+  require_one(plan, number);
   Step *step = emit(plan, run_fill);
   reads(plan, &step->in[0], number, 0);
   writes(plan, &step->out, out, 0);
@@ -328,11 +331,9 @@ static const char *run_range(Step *step) {
 }
 
 void plan_range(Plan *plan, const Instruction *instruction) {
-  int64_t start, limit, delta;
-  if (operand(plan, instruction, 0)->dtype != INT64) refuse(plan, "a Range of another type");
-  known_integers(plan, instruction->in[0], &start, 1);
-  known_integers(plan, instruction->in[1], &limit, 1);
-  known_integers(plan, instruction->in[2], &delta, 1);
+  int64_t start = known_integer(plan, instruction->in[0]);
+  int64_t limit = known_integer(plan, instruction->in[1]);
+  int64_t delta = known_integer(plan, instruction->in[2]);
   if (!delta) refuse(plan, "a Range has no step");
   const int64_t most = (int64_t)1 << 40;
   if (between(start, -most, most) != start || between(limit, -most, most) != limit ||
@@ -438,11 +439,13 @@ void plan_pad(Plan *plan, const Instruction *instruction) {
   for (int k = 0; k < count; k++) axes[k] = k;
   if (has_operand(instruction, 3)) count = known_integers(plan, instruction->in[3], axes, MOST_AXES);
   if (known_integers(plan, instruction->in[1], pads, 2 * MOST_AXES) != 2 * count) refuse(plan, "a Pad is wrong");
+  char is_listed[MOST_AXES] = {0};
   Window *window = memory(plan, sizeof *window);
   window->rank = given.rank;
   memcpy(window->shape, given.shape, sizeof given.shape);
   for (int k = 0; k < count; k++) {
-    int64_t axis = axis_of(plan, axes[k], given.rank), first = pads[k], last = pads[k + count];
+    int64_t axis = new_axis(plan, axes[k], given.rank, is_listed);
+    int64_t first = pads[k], last = pads[k + count];
     const int64_t most = (int64_t)1 << 40;
     if (between(first, -most, most) != first || between(last, -most, most) != last) {
       refuse(plan, "a Pad is too large");
@@ -459,6 +462,7 @@ void plan_pad(Plan *plan, const Instruction *instruction) {
     pads_by_elements(plan, instruction, before, &result, mode);
     return;
   }
+  require_one(plan, instruction->in[2]);
   set_shape(plan, instruction->out[0], result.rank, result.shape);
   count_elements(&result);
   strides_of(&given, window->from);
@@ -497,7 +501,7 @@ void plan_trilu(Plan *plan, const Instruction *instruction) {
   Array given = *operand(plan, instruction, 0);
   int64_t k = 0;
   if (given.rank < 2) refuse(plan, "a Trilu of a vector");
-  if (has_operand(instruction, 1)) known_integers(plan, instruction->in[1], &k, 1);
+  if (has_operand(instruction, 1)) k = known_integer(plan, instruction->in[1]);
   set_shape(plan, instruction->out[0], given.rank, given.shape);
   Step *step = emit(plan, run_trilu);
   reads(plan, &step->in[0], instruction->in[0], 0);
@@ -520,7 +524,7 @@ void plan_tile(Plan *plan, const Instruction *instruction) {
   }
   strides_of(&given, own);
   for (int axis = 0; axis < given.rank; axis++) {
-    shape[axis] = given.shape[axis] * repeats[axis];
+    if (__builtin_mul_overflow(given.shape[axis], repeats[axis], &shape[axis])) refuse(plan, "a Tile is wrong");
     sizes[2 * axis] = repeats[axis], sizes[2 * axis + 1] = given.shape[axis];
     strides[2 * axis] = 0, strides[2 * axis + 1] = own[axis];
   }

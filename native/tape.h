@@ -4,7 +4,7 @@
 
 #include "kernel.h"
 
-enum { TAPE_MAGIC = 0x70746b31 };
+enum { TAPE_MAGIC = 0x70746b32 };
 
 typedef struct {
   const struct Operator *op;
@@ -34,8 +34,10 @@ typedef struct {
   int *uses;    /* number of uses of each value */
 } Tape;
 
-/* Read a tape; NULL if it is malformed or names unknown operators. */
+/* Read a tape; NULL if it is damaged, malformed or names unknown operators. */
 Tape *read_tape(const char *bytes, size_t size);
 void free_tape(Tape *tape);
+/* Return the number of the bodies that an instruction runs, and their blocks. */
+int bodies_of(const Instruction *instruction, const int64_t **bodies);
 
 #endif

@@ -39,6 +39,9 @@ EXPORTED(open) Runner *open_tape(const char *tape, size_t bytes) {
   return make_runner(tape, bytes);
 }
 
+EXPORTED(inputs) int inputs_of(const Runner *runner) { return runner_block(runner)->inputs; }
+EXPORTED(outputs) int outputs_of(const Runner *runner) { return runner_block(runner)->outputs; }
+
 EXPORTED(hold) void hold(Runner *runner, int input) { set_constant(runner, input); }
 
 static const char *allocate_result(void *results, int i, const Array *result, void **data) {

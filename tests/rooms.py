@@ -94,7 +94,7 @@ ROOMS = {
     ),
     "scoring": room("tables scored by files; hands on `pytensor_onnx_scoring`"),
     "web": room("the page around a model, and a server for it", "graph", "kernels", "native"),
-    "serving": room("folders that servers of models load", "exporting", "graph"),
+    "serving": room("folders that servers of models load", "exporting", "graph", "native"),
     "cli": room(
         "the command line",
         *("dispatch", "exporting", "functions", "graph", "kernels", "native", "pymc", "web"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import secrets
 import sys
 from functools import cache
 from pathlib import Path
@@ -32,7 +33,8 @@ SWITCH = "PYTENSOR_ONNX_KERNELS"
 def library() -> Path | None:
     """Return the path of the library of kernels, None if it was not built for this machine.
 
-    Any program that runs a file can register it with ONNX Runtime.
+    Any program that runs a file can register it with ONNX Runtime: it has then the kernels of
+    functions, and refuses files with regions.
 
     Examples
     --------
@@ -53,6 +55,7 @@ def handle() -> ctypes.CDLL:
     opened = ctypes.CDLL(str(library()))
     opened.FunctionKernels.restype = ctypes.c_char_p
     opened.pytensor_onnx_operator.restype = ctypes.c_char_p
+    opened.pytensor_onnx_region_key.restype = ctypes.c_char_p
     opened.pytensor_onnx_core_runs.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
     return opened
 
@@ -71,7 +74,7 @@ def is_on(wanted: bool | None = None) -> bool:
 
 
 def register(options: onnxruntime.SessionOptions, functions: Iterable[str] | None = None) -> None:
-    """Register the library with the options of a session.
+    """Register the kernels of functions with the options of a session.
 
     Parameters
     ----------
@@ -81,16 +84,57 @@ def register(options: onnxruntime.SessionOptions, functions: Iterable[str] | Non
         Names of the functions that the model may call, all if None: the runtime takes tens of
         milliseconds for each hundred of them.
     """
-    for key, text in entries(functions).items():
+    _register(options, entries(functions))
+
+
+def register_with_regions(
+    options: onnxruntime.SessionOptions, functions: Iterable[str] | None = None
+) -> None:
+    """Register the kernels of functions and regions, for a model that `fuse` has made.
+
+    A region reads and writes memory as its tape says, so a model from outside must never be opened
+    with these options.
+    """
+    _register(options, entries(functions, with_regions=True))
+
+
+def _register(options: onnxruntime.SessionOptions, configuration: dict[str, str]) -> None:
+    for key, text in configuration.items():
         options.add_session_config_entry(key, text)
     options.register_custom_ops_library(str(library()))
 
 
-def entries(functions: Iterable[str] | None) -> dict[str, str]:
-    """Return the entries of a session's configuration that name its functions."""
+def entries(functions: Iterable[str] | None, with_regions: bool = False) -> dict[str, str]:
+    """Return the entries of a session's configuration for its functions and its regions."""
     names = "".join(f"{name}," for name in functions or ())
     is_short = functions is not None and len(names) < _LONGEST_ENTRY
-    return {"pytensor_onnx.functions": names} if is_short else {}
+    made = {"pytensor_onnx.functions": names} if is_short else {}
+    return made | ({"pytensor_onnx.regions": _region_key()} if with_regions else {})
+
+
+@cache
+def _region_key() -> str:
+    """Return the key by which sessions of this process have regions; no file can know it."""
+    return handle().pytensor_onnx_region_key(secrets.token_hex(16).encode()).decode()
+
+
+def refuse_regions(model: ir.Model) -> None:
+    """Refuse a model from outside that has regions, in graphs, bodies or functions.
+
+    Raises
+    ------
+    PyTensorONNXError
+        If it has some: only sessions make them, of their own models.
+    """
+    from pytensor_onnx.errors import PyTensorONNXError
+    from pytensor_onnx.graph.traversal import nodes_of_model
+
+    # The quantisation tools of ONNX Runtime import the domains of all registered libraries.
+    if any(node.domain == REGION_DOMAIN for node in nodes_of_model(model)):
+        raise PyTensorONNXError(
+            f"the model has operators of {REGION_DOMAIN}, which only sessions make: "
+            "export the graph again"
+        )
 
 
 def functions_of(model: ir.Model) -> list[str]:

@@ -22,6 +22,9 @@ _sessions: dict[tuple[Any, ...], tuple[Any, InferenceSession]] = {}
 
 _lock = Lock()
 
+_REGIONS = "pytensor.kernels"
+"""The domain of regions, which no file may have."""
+
 
 def session_of(
     model: str | bytes, threads: int, providers: Sequence[str] | None
@@ -71,6 +74,12 @@ def _open(model: str | bytes, threads: int, providers: Sequence[str] | None) -> 
     try:
         return onnxruntime.InferenceSession(model, options, providers=wanted)
     except Exception as error:
+        # The library offers no regions to files, so the runtime does not know the operator.
+        if f"{_REGIONS}:" in str(error):
+            raise ScoringError(
+                f"the file has operators of {_REGIONS}, which only sessions of pytensor-onnx "
+                "make: export the graph again"
+            ) from error
         # Errors of the runtime have no base class of their own.
         name = "the bytes" if isinstance(model, bytes) else model
         if reason := why_no_model(model):

@@ -50,7 +50,7 @@ def open_session(source, with_library=False):
     options.intra_op_num_threads = 1
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     if with_library:
-        options.register_custom_ops_library(str(native.library()))
+        native.register_with_regions(options)
     return onnxruntime.InferenceSession(source, options)
 
 

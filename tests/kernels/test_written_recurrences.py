@@ -40,7 +40,7 @@ def layer(operator, optional, attributes=None, directions=1):
 def run(model):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
-    native.register(options)
+    native.register_with_regions(options)
     return onnxruntime.InferenceSession(model, options)
 
 

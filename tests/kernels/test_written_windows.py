@@ -32,7 +32,7 @@ def run_tape(model, feed):
     assert written is not None
     assert whole_region(onnx.load_model_from_string(written).graph) is not None
     options = onnxruntime.SessionOptions()
-    native.register(options)
+    native.register_with_regions(options)
     return onnxruntime.InferenceSession(written, options).run(None, feed)[0]
 
 

@@ -77,7 +77,7 @@ def natively(path):
     fusion = fuse(path.read_bytes(), every_size=True)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
-    native.register(options)
+    native.register_with_regions(options)
     return onnxruntime.InferenceSession(fusion.model, options)
 
 

@@ -4,7 +4,9 @@ import gzip
 import hashlib
 import json
 import re
+import struct
 import subprocess
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -257,24 +259,63 @@ def test_memory_is_kept_small_by_many_runs_and_freed_after_a_large_one(tmp_path)
 @pytest.mark.usefixtures("node")
 def test_a_tape_of_another_version_is_refused(tmp_path):
     x = pt.vector("x")
-    path = saved(tmp_path, [x], {"y": x + 1}, precision="float64")
+    # Larger than the constants within a tape.
+    path = saved(tmp_path, [x], {"y": x + 1, "z": x.sum() + np.arange(70.0)}, precision="float64")
     write_tape(path, tmp_path)
     tape = tmp_path / "model.tape"
     code = f"""
     const {{ load }} = await import("{(tmp_path / "tape.js").as_uri()}");
     await load("{tape}").catch((error) => console.log(error.message));
     """
-    content = tape.read_bytes()
+    content = gzip.decompress(tape.read_bytes())
     for old, new, message in (
         (b'"Neg"', b'"Old"', "model.tape and tape.wasm.gz are of different versions"),
-        (b'"format":2', b'"format":1', "model.tape is of another version"),
+        (b'"format":3', b'"format":2', "model.tape is of another version"),
         (b"PTTAPE", b"other.", "this is no file model.tape"),
         (b'"format"', b"'format'", "model.tape is damaged"),
+        (b'"results":[', b'"results":["y",', "model.tape is damaged"),
+        (b'"dims":[70]', b'"dims":[90]', "model.tape is damaged"),
+        (b'"dims":[null]', b'"dims":[1,1,1,1,1,1,1,1,1]', "model.tape is damaged"),
     ):
-        tape.write_bytes(gzip.decompress(content).replace(old, new))
+        assert old in content
+        tape.write_bytes(_changed(content, old, new))
         command = ["node", "--input-type=module", "-e", code]
         result = subprocess.run(command, capture_output=True, text=True, check=True)
         assert result.stdout.startswith(message)
+
+
+def _changed(content, old, new):
+    """Return a tape with another text, and the size of the header and the digest for it."""
+    mark, size, rest = content[:8], int.from_bytes(content[8:12], "little"), content[16:]
+    header, data = rest[:size].replace(old, new), rest[size:]
+    header += b" " * (-len(header) % 8)
+    head = struct.pack("<II", len(header), zlib.crc32(header + data))
+    return mark.replace(old, new) + head + header + data
+
+
+@pytest.mark.usefixtures("node")
+def test_damaged_bytes_are_noticed(tmp_path):
+    """A bit of a constant that has changed would be another number."""
+    x = pt.vector("x", shape=(3,))
+    weights = RNG.normal(size=(5, 3))
+    path = saved(tmp_path, [x], {"y": pt.tanh(weights @ x)}, precision="float64")
+    write_tape(path, tmp_path)
+    found = in_node(
+        tmp_path,
+        f"""
+    const {{ gunzipSync }} = await import("node:zlib");
+    const {{ readFileSync }} = await import("node:fs");
+    const whole = gunzipSync(readFileSync("{tmp_path / "model.tape"}"));
+    let refused = 0;
+    for (let at = 0; at < whole.length; at++) {{
+      const bytes = new Uint8Array(whole);
+      bytes[at] ^= 1 << at % 8;
+      await load(bytes).catch(() => refused++);
+    }}
+    console.log(JSON.stringify([refused, whole.length]));
+    """,
+    )
+    assert found[0] == found[1]
 
 
 @pytest.mark.usefixtures("node")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -19,7 +20,7 @@ from pytensor_onnx.kernels.instructions import (
 )
 from pytensor_onnx.kernels.native_operators import operator_numbers
 
-MAGIC = 0x70746B31
+MAGIC = 0x70746B32
 MOST_EMBEDDED = 64
 """Elements of the largest constant that stands in the tape; larger ones are inputs."""
 _BODY_AT = {"If": 0, "Loop": 1, "Scan": 2}
@@ -28,6 +29,11 @@ _BODY_AT = {"If": 0, "Loop": 1, "Scan": 2}
 PARTIAL = "the length of a result of a Loop depends on values"
 
 Key = tuple[int, str]
+
+
+def with_digest(words: bytes) -> bytes:
+    """Return a tape of its words: a mark, the digest by which the reader sees damage, the words."""
+    return np.array([MAGIC, zlib.crc32(words)], "int64").tobytes() + words
 
 
 class Knowledge:
@@ -179,7 +185,7 @@ class Tape:
         for node in nodes:
             self._node(node, self.scope, main)
         results = [self._operand(name, self.scope, main) for name in outputs]
-        head = [MAGIC, len(self._dtypes), *self._dtypes, self._constant_count]
+        head = [len(self._dtypes), *self._dtypes, self._constant_count]
         main.inputs = list(self.inputs.values())
         main.outputs = results
         known = [i for i, name in enumerate(self.inputs) if name in self.knowledge.given]
@@ -190,7 +196,7 @@ class Tape:
             *(word for block in self._blocks for word in block.words()),
         ]
         parts = [np.array(head), *self._constants, np.array(rest)]
-        return np.concatenate(parts, dtype="int64").tobytes()
+        return with_digest(np.concatenate(parts, dtype="int64").tobytes())
 
     def _new(self, dtype: int) -> int:
         self._dtypes.append(dtype)
@@ -270,8 +276,9 @@ class Tape:
 
     def _dtype_between(self, instruction: Instruction, name: str, first: int) -> int:
         """Return the dtype of a result that is no value of the model."""
-        is_size = instruction.operator in ("Shape", "Bounds") or name.endswith(PLACES)
-        return onnx.TensorProto.INT64 if is_size else self._dtypes[first]
+        if instruction.operator in ("Shape", "Bounds") or name.endswith(PLACES):
+            return onnx.TensorProto.INT64
+        return onnx.TensorProto.BOOL if instruction.operator == "Less" else self._dtypes[first]
 
     def _body(self, graph: onnx.GraphProto, outer: Scope) -> _Block:
         block, scope = _Block(), Scope(graph, outer)

@@ -163,7 +163,7 @@ class Session:
         self._functions: list[str] = []
         if self._uses_kernels:
             loaded = _deserialize(str(model)) if isinstance(model, str | Path) else model
-            _refuse_regions(loaded)
+            native.refuse_regions(loaded)
             self._functions = native.functions_of(loaded)
         self._weights: dict[str, np.ndarray] = {}
         self._disabled = [] if isinstance(model, str | Path) else needless_optimizers(model)
@@ -232,7 +232,7 @@ class Session:
             "session.intra_op.allow_spinning": str(int(self._options.spinning)),
             **self._config(),
             "optimization.disable_specified_optimizers": ";".join(off),
-            **native.entries(self._functions),
+            **native.entries(self._functions, with_regions=self.has_regions),
         }
 
     def _config(self) -> dict[str, str]:
@@ -261,7 +261,10 @@ class Session:
             options = replace(options, threads=threads or _allowed_threads())
         runtime_options = options.to_runtime()
         if self._uses_kernels and with_kernels:
-            native.register(runtime_options, self._functions)
+            # Only the bytes of `fuse` have regions, and `fuse` makes none of a model with some.
+            is_fused = self._fusion is not None and source is self._fusion.model
+            register = native.register_with_regions if is_fused else native.register
+            register(runtime_options, self._functions)
         try:
             return ort.InferenceSession(
                 source,
@@ -522,18 +525,6 @@ def kernels_of(
 
 def _lines_of_functions(functions: Iterable[str]) -> list[str]:
     return [f"{x}: a kernel of its own" for x in sorted(functions) if native.has_kernel(x)]
-
-
-def _refuse_regions(model: ir.Model) -> None:
-    """Refuse a model with regions: the library trusts tapes of this process only."""
-    from pytensor_onnx.graph.traversal import nodes_of_model
-
-    # The quantisation tools of ONNX Runtime import the domains of all registered libraries.
-    if any(node.domain == native.REGION_DOMAIN for node in nodes_of_model(model)):
-        raise PyTensorONNXError(
-            f"The model has operators of {native.REGION_DOMAIN}, which only sessions make: "
-            "export the graph again"
-        )
 
 
 def _allowed_threads() -> int | None:

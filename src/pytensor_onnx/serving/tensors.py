@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from pytensor_onnx import native
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.graph.model_reading import stored_mapping
 from pytensor_onnx_scoring.interface import BATCH_AXIS, FEATURE_NAMES
@@ -71,7 +72,7 @@ def served_model(model: ir.Model) -> ServedModel:
     Raises
     ------
     PyTensorONNXError
-        If a tensor has no rank, or a dtype that servers lack.
+        If a tensor has no rank, or a dtype that servers lack, or the model has regions.
 
     Examples
     --------
@@ -82,6 +83,7 @@ def served_model(model: ir.Model) -> ServedModel:
     >>> served_model(program.model).outputs
     (ServedTensor(name='y', datatype='FP64', shape=('x_dim0',), labels=()),)
     """
+    native.refuse_regions(model)
     graph, metadata = model.graph, model.metadata_props
     stored = stored_mapping(metadata, FEATURE_NAMES)
     labels = {name: texts for name, texts in stored.items() if isinstance(texts, list)}

@@ -17,6 +17,7 @@ from zipfile import is_zipfile
 import numpy as np
 import onnx_ir as ir
 
+from pytensor_onnx import native
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.graph.model_reading import state_pairs, stored_mapping
 from pytensor_onnx.graph.weights import weight_files
@@ -158,6 +159,7 @@ def describe_page(
     if model.stat().st_size > _LARGEST:
         raise PyTensorONNXError(_TOO_LARGE.format(model))
     loaded = ir.load(model)
+    native.refuse_regions(loaded)
     graph = loaded.graph
     unknown = sorted(set(page) - _KEYS)
     if unknown:

@@ -6,7 +6,9 @@ import gzip
 import hashlib
 import json
 import runpy
+import struct
 import subprocess
+import zlib
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,7 @@ from pytensor_onnx.kernels.graph_scope import constant_of
 from pytensor_onnx.kernels.native_operators import operator_numbers
 from pytensor_onnx.kernels.regions import Fusion, fuse, whole_region
 
-FORMAT = 2
+FORMAT = 3
 MAGIC = b"PTTAPE\0\0"
 MODULE = "tape.wasm"
 CORE = "core.wasm"
@@ -104,8 +106,8 @@ def wasm_module(name: str = MODULE) -> Path:
 def tape_of(path: Path) -> bytes:
     """Return a model as the content of a file ``model.tape``, which is compressed.
 
-    The content has eight bytes of a mark, the size of a header in JSON, the header, the tape and
-    the constants.
+    The content has eight bytes of a mark, the size of a header in JSON, the digest of all that
+    follows, the header, the tape and the constants.
 
     Raises
     ------
@@ -148,8 +150,9 @@ def _content_of(path: Path) -> tuple[bytes, bool]:
     }
     text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
     text += b" " * (-len(text) % _ALIGNMENT)
-    content = MAGIC + len(text).to_bytes(_ALIGNMENT, "little") + text + b"".join(data.parts)
-    return content, is_whole
+    size = len(text)
+    text += b"".join(data.parts)
+    return MAGIC + struct.pack("<II", size, zlib.crc32(text)) + text, is_whole
 
 
 class _Data:

@@ -13,11 +13,12 @@
  */
 
 const MAGIC = "PTTAPE\0\0";
-const FORMAT = 2;
+const FORMAT = 3;
 const DAMAGED = "model.tape is damaged: write it anew";
 /** The largest number of steps of a call. */
 const MOST = 2 ** 31 - 1;
-/** Bytes of an array in the module: dtype, rank, size, eight sizes, address. */
+/** Axes of an array at most, and bytes of an array in the module: dtype, rank, size, eight sizes, address. */
+const AXES = 8;
 const ARRAY = 88;
 /** Milliseconds of a run before it first says how far it is, and between two such times. */
 const PATIENCE = 200;
@@ -70,6 +71,7 @@ export class Model {
     const start = 16 + view.getUint32(8, true);
     const header = headerOf(content.subarray(16, start));
     if (header.format !== FORMAT) throw new Error("model.tape is of another version than tape.js: write it anew");
+    if (digestOf(content.subarray(16)) !== view.getUint32(12, true)) throw new Error(DAMAGED);
     this.header = header;
     this.data = content.subarray(start);
     this.module = module;
@@ -109,8 +111,12 @@ export class Model {
     this.runner = exports.open(copy, tape[1]);
     exports.release(copy);
     if (!this.runner) throw new Error(DAMAGED);
+    // The module reads and writes as many arrays as the tape has.
+    const isOfTape = operands.length === exports.inputs(this.runner) && this.header.results.length === exports.outputs(this.runner);
+    if (!isOfTape || !this.inputs.every(({ dims }) => dims.length <= AXES)) throw new Error(DAMAGED);
     for (let i = 0; i < operands.length; i++) {
       if (typeof operands[i] === "string") continue;
+      checkSizes(operands[i]);
       this.constants.set(i, this.copy(this.part(operands[i].data)));
       exports.hold(this.runner, i);
     }
@@ -234,6 +240,7 @@ export class Model {
   array({ name, dtype, dims, default: value }, given, sizes) {
     const [, Numbers] = DTYPES[dtype];
     if (!given && value) {
+      checkSizes(value);
       const bytes = this.part(value.data).slice();
       return { data: new Numbers(bytes.buffer), dims: value.dims };
     }
@@ -265,7 +272,7 @@ export class Model {
   /** @param {[number, number]} place */
   part([offset, bytes]) {
     const end = offset + bytes;
-    if (end > this.data.length) throw new Error(DAMAGED);
+    if (!(offset >= 0 && bytes >= 0 && end <= this.data.length)) throw new Error(DAMAGED);
     return this.data.subarray(offset, end);
   }
 
@@ -317,6 +324,35 @@ export class Model {
     const bytes = new Uint8Array(this.exports.memory.buffer);
     return String.fromCharCode(...bytes.subarray(at, bytes.indexOf(0, at)));
   }
+}
+
+/** Check that an array of the file has as many bytes as its sizes say. @param {{dtype: string, dims: number[], data: number[]}} array */
+function checkSizes({ dtype, dims, data }) {
+  const bytes = dims.reduce((product, size) => product * size, DTYPES[dtype][1].BYTES_PER_ELEMENT);
+  const areSizes = dims.length <= AXES && dims.every((size) => Number.isInteger(size) && size >= 0);
+  if (!areSizes || bytes !== data[1]) throw new Error(DAMAGED);
+}
+
+/** CRC-32, four bytes at a time. @param {Uint8Array} bytes @returns {number} */
+function digestOf(bytes) {
+  const tables = Array.from({ length: 4 }, () => new Int32Array(256));
+  const [first, second, third, fourth] = tables;
+  for (let i = 0; i < 256; i++) {
+    let rest = i;
+    for (let bit = 0; bit < 8; bit++) rest = (rest >>> 1) ^ (rest & 1 ? 0xedb88320 : 0);
+    first[i] = rest;
+  }
+  for (let i = 0; i < 256; i++) {
+    for (let k = 1; k < 4; k++) tables[k][i] = (tables[k - 1][i] >>> 8) ^ first[tables[k - 1][i] & 255];
+  }
+  let digest = -1;
+  let at = 0;
+  for (; at + 4 <= bytes.length; at += 4) {
+    digest ^= bytes[at] | (bytes[at + 1] << 8) | (bytes[at + 2] << 16) | (bytes[at + 3] << 24);
+    digest = fourth[digest & 255] ^ third[(digest >>> 8) & 255] ^ second[(digest >>> 16) & 255] ^ first[digest >>> 24];
+  }
+  for (; at < bytes.length; at++) digest = (digest >>> 8) ^ first[(digest ^ bytes[at]) & 255];
+  return ~digest >>> 0;
 }
 
 /** @param {Uint8Array} bytes @returns {any} */
