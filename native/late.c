@@ -3,7 +3,7 @@
 
 #include "planners.h"
 
-enum { MOST_PLANS = 256, MOST_BYTES = 1 << 24 };
+enum { MOST_PLANS = 256, MOST_BYTES = 1 << 24, MOST_DEPTH = 200 };
 
 /* A plan for some sizes, those used last first. */
 typedef struct Kept {
@@ -73,8 +73,8 @@ static const char *add_plan(Late *late) {
   return NULL;
 }
 
-static const char *run_late(Step *step) {
-  Late *late = step->extra;
+/* Run the instructions by the plan for the present operands. */
+static const char *run_present(Late *late) {
   read_operands(late);
   Kept **at = &late->kept;
   while (*at && !plan_fits((*at)->plan, late->in)) at = &(*at)->next;
@@ -88,6 +88,15 @@ static const char *run_late(Step *step) {
     if (problem) return problem;
   }
   return run_plan(late->kept->plan, late->in, (void *const *)late->to);
+}
+
+static const char *run_late(Step *step) {
+  static _Thread_local int depth; /* of plans that such plans make, each on the stack */
+  if (depth == MOST_DEPTH) return "too many sizes depend on each other";
+  depth++;
+  const char *problem = run_present(step->extra);
+  depth--;
+  return problem;
 }
 
 /* What is known of a value beside its slot. */

@@ -16,7 +16,7 @@
  * time in place of 1.09, as the next plan finds the memory in the processor's cache. */
 enum { ALIGNMENT = 64, SHARED_BYTES = 1 << 16 };
 #ifdef __wasm__
-enum { MOST_ELEMENTS = 1 << 27 }; /* whose bytes are in the range of its addresses */
+enum { MOST_ELEMENTS = 1 << 28 }; /* whose bytes are in the range of its sizes */
 #else
 enum { MOST_ELEMENTS = 1 << 30 };
 #endif

@@ -40,6 +40,13 @@ static inline int64_t bytes_of_one(Plan *plan, int64_t value) {
   return (int64_t)bytes_of_element(slot(plan, value)->array.dtype);
 }
 
+/* The product of two sizes that an operand gives. */
+static inline int64_t times(Plan *plan, int64_t a, int64_t b) {
+  const int64_t most = (int64_t)1 << 31;
+  if (a < 0 || b < 0 || a > most || b > most) refuse(plan, "a size is out of range");
+  return a * b;
+}
+
 static inline int64_t between(int64_t x, int64_t least, int64_t most) {
   return x < least ? least : x > most ? most : x;
 }

@@ -36,7 +36,7 @@ void plan_reshape(Plan *plan, const Instruction *instruction) {
       shape[axis] = given.shape[axis];
     }
     if (shape[axis] == -1) free_axis = axis;
-    else if (__builtin_mul_overflow(rest, shape[axis], &rest)) refuse(plan, "sizes of a Reshape do not fit");
+    else rest = times(plan, rest, shape[axis]);
   }
   if (free_axis >= 0) {
     if (rest < 1 || given.size % rest) refuse(plan, "sizes of a Reshape do not fit");
@@ -524,7 +524,7 @@ void plan_tile(Plan *plan, const Instruction *instruction) {
   }
   strides_of(&given, own);
   for (int axis = 0; axis < given.rank; axis++) {
-    if (__builtin_mul_overflow(given.shape[axis], repeats[axis], &shape[axis])) refuse(plan, "a Tile is wrong");
+    shape[axis] = times(plan, given.shape[axis], repeats[axis]);
     sizes[2 * axis] = repeats[axis], sizes[2 * axis + 1] = given.shape[axis];
     strides[2 * axis] = 0, strides[2 * axis + 1] = own[axis];
   }

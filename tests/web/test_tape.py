@@ -275,7 +275,7 @@ def test_a_tape_of_another_version_is_refused(tmp_path):
         (b'"format"', b"'format'", "model.tape is damaged"),
         (b'"results":[', b'"results":["y",', "model.tape is damaged"),
         (b'"dims":[70]', b'"dims":[90]', "model.tape is damaged"),
-        (b'"dims":[null]', b'"dims":[1,1,1,1,1,1,1,1,1]', "model.tape is damaged"),
+        (b'["x_dim0"]', b"[1,1,1,1,1,1,1,1,1]", "model.tape is damaged"),
     ):
         assert old in content
         tape.write_bytes(_changed(content, old, new))
