@@ -141,3 +141,24 @@ def test_reversed_axes_keep_their_size():
         constants={**ends, "minus": np.int64([-1]), "bias": np.float32([1, 2])},
     )
     assert_everywhere_equal(model, normal(5))
+
+
+def test_axes_of_different_reshapes_have_different_names_in_an_export():
+    """ONNX broadcasts an axis of size one at run time, so that the sizes of results are open."""
+    nodes = [
+        helper.make_node("Reshape", ["x", "s"], ["a"]),
+        helper.make_node("Reshape", ["z", "t"], ["b"]),
+        helper.make_node("Sub", ["a", "b"], ["c"]),
+        helper.make_node("Tanh", ["c"], ["d"]),
+        helper.make_node("Mul", ["d", "b"], ["y"]),
+    ]
+    model = model_of(
+        nodes,
+        inputs={"x": ("n",), "z": ("m",), "s": (2,), "t": (2,)},
+        outputs={"y": (None, None)},
+        dtypes={"s": TensorProto.INT64, "t": TensorProto.INT64},
+    )
+    graph = from_onnx(model)
+    program = export_onnx(graph.inputs, graph.outputs, verify=False)
+    values = {v.name: v.shape for node in program.model.graph for v in node.outputs}
+    assert len({dim.value for name in "abcy" for dim in values[name]}) == 8

@@ -184,6 +184,19 @@ class ModelScope:
         if isinstance(second, str) and not is_size and self._is_free_of(first, second):
             self._equal_dims[second] = first
 
+    def are_computed_apart(self, first: Dim, second: Dim) -> bool:
+        """Return whether two dimensions are computed by different nodes of the graph.
+
+        Examples
+        --------
+        >>> scope = ModelScope(21)
+        >>> rows, columns = scope.computed_dim("reshape_dim0"), scope.computed_dim("reshape_dim1")
+        >>> scope.are_computed_apart(rows, columns), scope.are_computed_apart(rows, "batch")
+        (True, False)
+        """
+        dims = {self.canonical_dim(first), self.canonical_dim(second)}
+        return len(dims) == 2 and dims <= self._computed_dims
+
     def _is_computed(self, dim: Dim) -> bool:
         return isinstance(dim, ComputedSize) or dim in self._computed_dims
 

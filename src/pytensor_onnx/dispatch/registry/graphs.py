@@ -138,7 +138,7 @@ class GraphConverter:
         """Record sizes that a node needs to be equal; return known dimensions of its results."""
         if not self.typed or not self.build.always_runs:
             return {}
-        sizes = OperandSizes(node, inputs)
+        sizes = OperandSizes(node, inputs, self.build.scope.are_computed_apart)
         self.build.equate_sizes(sizes.pairs, [x for x in inputs if isinstance(x, ir.Value)])
         return dict(zip(node.outputs, sizes.results, strict=False))
 

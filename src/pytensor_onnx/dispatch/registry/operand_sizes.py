@@ -1,6 +1,6 @@
 """Sizes that PyTensor needs to be equal, by the signatures of Ops."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from pytensor.graph.basic import Apply, Variable
@@ -29,6 +29,9 @@ class OperandSizes:
         A node whose operands are tensors, if its Op has a signature.
     inputs
         Their values in the model.
+    may_differ
+        Function that tells whether two dimensions may have different sizes in a file, where an
+        axis of size one broadcasts: they then keep their names, and the result has its own.
 
     Attributes
     ----------
@@ -38,7 +41,9 @@ class OperandSizes:
         Dimensions of each result, None if unknown.
     """
 
-    def __init__(self, node: Apply, inputs: Sequence[Any]) -> None:
+    def __init__(
+        self, node: Apply, inputs: Sequence[Any], may_differ: Callable[[Dim, Dim], bool]
+    ) -> None:
         operands, results = _cores(node) or ((), ())
         is_declared = isinstance(core_op(node.op), LU | LUFactor)
         self.pairs: list[tuple[Dim, Dim]] = []
@@ -46,7 +51,9 @@ class OperandSizes:
         for variable, value, core in zip(node.inputs, inputs, operands, strict=False):
             for axis, dim in zip(_axes(variable, core), dims_of(value) or (), strict=False):
                 known = self._sizes.setdefault(axis, dim)
-                if axis is not None and (is_declared or not isinstance(axis, str)):
+                if isinstance(axis, int) and may_differ(known, dim):
+                    self._sizes[axis] = None
+                elif axis is not None and (is_declared or not isinstance(axis, str)):
                     self.pairs.append((known, dim))
         self.results = [
             [self._sizes.get(axis) if axis is not None else 1 for axis in _axes(variable, core)]
