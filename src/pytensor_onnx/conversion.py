@@ -12,6 +12,7 @@ from pytensor.graph.fg import FunctionGraph
 
 from pytensor_onnx._version import __version__
 from pytensor_onnx.digests import content_key
+from pytensor_onnx.dispatch.networks import opset_of
 from pytensor_onnx.dispatch.registry.graphs import GraphConverter
 from pytensor_onnx.dispatch.registry.types import check_type
 from pytensor_onnx.dynamic_axes import (
@@ -78,6 +79,10 @@ class ConversionOptions:
     fixes_sizes
         Whether an asserted constant size may become that of an axis of an input. Another size is
         then an `InputError`, and not the AssertionError of PyTensor.
+    as_imported
+        Whether operators of imported models have no guards that these models had not either.
+    raised_opset
+        Opset up to which operators of imported models raise that of the model.
     constant_names
         Arrays whose content goes by a name, in whatever shape the rewrites left it; a matrix
         ``w`` that they transposed is ``w.T``.
@@ -105,6 +110,8 @@ class ConversionOptions:
     widens: bool = True
     has_scan: bool = True
     has_kernel: Callable[[str], bool] | None = None
+    as_imported: bool = False
+    raised_opset: int = 0
     constant_names: Mapping[str, np.ndarray] = field(default_factory=dict)
     name: str = "main_graph"
 
@@ -128,12 +135,13 @@ def convert(fgraph: FunctionGraph, options: ConversionOptions) -> Converted:
     """
     _check_opset(options.opset_version)
     scope = ModelScope(
-        max(options.opset_version, FIRST_CONVERTED),
+        max(options.opset_version, FIRST_CONVERTED, opset_of(fgraph, options.raised_opset)),
         fixes_sizes=options.fixes_sizes,
         is_portable=options.is_portable,
         widens=options.widens,
         has_scan=options.has_scan,
         has_kernel=options.has_kernel,
+        as_imported=options.as_imported,
     )
     _name_constants(scope, options.constant_names)
     converter = GraphConverter(Builder(scope, always_runs=True))

@@ -17,7 +17,9 @@ from pytensor_onnx.dispatch.registry.basic import Lowered, onnx_funcify
 from pytensor_onnx.dispatch.registry.graphs import convert_inner
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.fallbacks import Fallback, carry_fallback
+from pytensor_onnx.graph.node_flags import mark_imported
 from pytensor_onnx.ops.networks.detection_ops import NonMaxSuppression
+from pytensor_onnx.ops.networks.kept_operator import KeptOperator, is_imported
 from pytensor_onnx.ops.networks.network_op import NetworkOp
 from pytensor_onnx.ops.networks.recurrent_ops import RNN
 
@@ -30,6 +32,8 @@ def lower_network_op(op: NetworkOp, node: Apply, build: Builder, *inputs: ir.Val
     if emitted is None:
         return lower_by_inner_graph(op, build, inputs)
     values = [emitted] if isinstance(emitted, ir.Value) else list(emitted)
+    if build.scope.as_imported and is_imported(node):
+        mark_imported(values[0])
     carry_fallback(values[0].producer(), _inner_graph_as_fallback(op))
     return values
 
@@ -51,9 +55,23 @@ def lower_rnn(op: RNN, node: Apply, build: Builder, *inputs: ir.Value) -> Lowere
     )
 
 
+def opset_of(fgraph: FunctionGraph, most: int) -> int:
+    """Return the opset that the operators of imported models need, up to one.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> opset_of(FunctionGraph([x := pt.vector("x")], [x + 1], clone=False), 23)
+    0
+    """
+    kept = (node.op.imported for node in fgraph.apply_nodes if isinstance(node.op, KeptOperator))
+    return max((v.since for v in kept if not v.domain and v.since <= most), default=0)
+
+
 def _inner_graph_as_fallback(op: NetworkOp) -> Fallback:
     def fallback(build: Builder, *operands: ir.Value) -> Sequence[ir.Value]:
-        return lower_by_inner_graph(op, build, op.inner_operands(operands))
+        results = lower_by_inner_graph(op, build, op.inner_operands(operands))
+        return op.results_of_node(results)
 
     return fallback
 

@@ -111,6 +111,32 @@ class Emitter(Operators):
         self._emit(op_type, inputs, values, attributes)
         return values[0] if outputs == 1 else values
 
+    def foreign(
+        self,
+        domain: str,
+        op_type: str,
+        operands: Sequence[ir.Value | None],
+        attributes: Mapping[str, Any],
+        outputs: int,
+    ) -> list[ir.Value]:
+        """Emit an operator of another domain than the standard one.
+
+        Parameters
+        ----------
+        domain, op_type
+            The operator; see `ModelScope.uses_domain`.
+        operands
+            Values, None where an input is left out.
+        attributes
+            Its attributes.
+        outputs
+            Number of results, whose types the caller sets.
+        """
+        values = [ir.Value() for _ in range(outputs)]
+        given = {name: _attribute(value) for name, value in attributes.items()}
+        self._emit(op_type, operands, values, given, domain)
+        return values
+
     def equate_operands(
         self, op_type: str, inputs: Sequence[ir.Value | None], attributes: Mapping[str, Any]
     ) -> None:

@@ -8,6 +8,7 @@ _GUARDED = "guarded"
 _CHECKED = "sizes are checked"
 _RARE = "the else branch is rare"
 _ABSOLUTE = "absolute error is good enough"
+_IMPORTED = "as in the imported model"
 
 
 def mark_guarded(value: ir.Value) -> None:
@@ -61,6 +62,16 @@ def accept_absolute_error(value: ir.Value) -> None:
 def is_absolute_error_accepted(node: ir.Node) -> bool:
     """Return whether only the absolute error of a node matters."""
     return _ABSOLUTE in node.meta
+
+
+def mark_imported(value: ir.Value) -> None:
+    """Mark the node of a value, which is that of an imported model."""
+    _node_of(value).meta[_IMPORTED] = True
+
+
+def is_imported(node: ir.Node) -> bool:
+    """Return whether a node is that of an imported model."""
+    return _IMPORTED in node.meta
 
 
 def _node_of(value: ir.Value) -> ir.Node:

@@ -47,6 +47,8 @@ class ModelScope:
         Whether sums and functions of float32 may be computed in float64.
     has_scan
         Whether loops over sequences may be written by Scan.
+    as_imported
+        Whether operators of imported models have no guards that these models had not either.
     has_kernel
         Function that tells whether the runtime has a kernel for a standard function of a name, so
         that the main graph calls it without a body; None if all functions have bodies.
@@ -61,8 +63,10 @@ class ModelScope:
         widens: bool = True,
         has_scan: bool = True,
         has_kernel: Callable[[str], bool] | None = None,
+        as_imported: bool = False,
     ) -> None:
         self.opset_version = opset_version
+        self.as_imported = as_imported
         self.fixes_sizes = fixes_sizes
         self.is_portable = is_portable
         self.widens = widens
@@ -77,6 +81,7 @@ class ModelScope:
         self.constant_names: dict[Hashable, str] = {}
         self.transposed_names: dict[Hashable, str] = {}
         self.failures: dict[str, Exception] = {}
+        self._domains: dict[str, frozenset[int]] = {}
         self.unfinished: set[Hashable] = set()
         self._equal_dims: dict[str, Dim] = {}
         self._ranks: dict[str, int] = {}
@@ -90,12 +95,40 @@ class ModelScope:
             self.kernel_calls.add(self.function_names.unique(name))
         return True
 
+    def uses_domain(self, domain: str, versions: frozenset[int]) -> bool:
+        """Return whether one version of a domain serves an operator and those before it.
+
+        Parameters
+        ----------
+        domain
+            Domain of operators.
+        versions
+            Versions of the domain that have the operator.
+
+        Examples
+        --------
+        >>> scope = ModelScope(21)
+        >>> given = frozenset({1, 2, 3}), frozenset({3, 4}), frozenset({4})
+        >>> [scope.uses_domain("ai.onnx.ml", versions) for versions in given]
+        [True, True, False]
+        """
+        shared = versions & self._domains.get(domain, versions)
+        if shared:
+            self._domains[domain] = shared
+        return bool(shared)
+
     def import_domains(self, graph: ir.Graph, functions: Iterable[ir.Function]) -> None:
-        """Let the main graph import the domains of functions, and of kernels without a body."""
+        """Let the main graph import the domains of functions, and of kernels without a body.
+
+        All graphs import the lowest version of other domains that serves their operators.
+        """
+        functions = list(functions)
         domains = [function.domain for function in functions]
         if self.kernel_calls:
             domains.append(STANDARD_DOMAIN)
         graph.opset_imports.update((domain, DOMAINS[domain]) for domain in domains)
+        for imports in (graph.opset_imports, *(f.opset_imports for f in functions)):
+            imports.update((d, min(versions)) for d, versions in self._domains.items())
 
     def name_of_constant(self, content: Hashable) -> str | None:
         """Return the user's name for the content of an array, or for its transpose."""

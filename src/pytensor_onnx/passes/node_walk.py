@@ -187,7 +187,8 @@ def _is_used(node: ir.Node) -> bool:
 
 def _take_over(node: ir.Node, old: ir.Value, new: ir.Value) -> None:
     """Give a new result the size of an old one, and its name where this is the user's."""
-    if old.is_graph_output() or VARIABLE in node.metadata_props:
+    # The result of a branch has a name, also where the operator left it out.
+    if old.name != "" and (old.is_graph_output() or VARIABLE in node.metadata_props):
         new.name = old.name
     if old.shape is not None:
         new.shape = old.shape

@@ -156,10 +156,12 @@ class ONNXLinker(JITLinker):
         from pytensor_onnx.targets import get_profile
 
         has_kernel = native.has_kernel if has_kernels else None
-        converted = convert(
-            graph, ConversionOptions(opset_version=OPSET_VERSION, has_kernel=has_kernel)
+        profile = get_profile("onnxruntime")
+        options = ConversionOptions(
+            opset_version=OPSET_VERSION, raised_opset=profile.max_opset, has_kernel=has_kernel
         )
-        prepare(converted, get_profile("onnxruntime"), assume_finite=self.assume_finite)
+        converted = convert(graph, options)
+        prepare(converted, profile, assume_finite=self.assume_finite)
         lines, owners = take_lines(converted.model), take_owners(converted.model, graph)
 
         def open_in_full() -> Session:

@@ -33,6 +33,9 @@ OPTIMIZATION_LEVELS = {
     "all": "ORT_ENABLE_ALL",
 }
 
+_EXACT = {"session.disable_quant_qdq": "1", "session.qdq_matmulnbits_accuracy_level": "0"}
+"""Entries without which the runtime rounds floats beside quantised ones to 8 bits."""
+
 MOST_SIZES = 1000
 """Number of different sizes of inputs that are remembered after their check."""
 MOST_REFUSALS = 10
@@ -74,7 +77,9 @@ class SessionOptions:
         model-local functions and for regions of small nodes. If None, unless the environment
         variable ``PYTENSOR_ONNX_KERNELS`` is ``0``.
     config
-        Further entries of the runtime's session configuration.
+        Further entries of the runtime's session configuration. Unless
+        ``{"session.disable_quant_qdq": "0"}`` is given, quantised networks round where their
+        operators do, and not where the runtime's fusions of these would.
 
     Examples
     --------
@@ -111,7 +116,7 @@ class SessionOptions:
             options.enable_profiling = True
             options.profile_file_prefix = self.profile_prefix
         options.add_session_config_entry("session.intra_op.allow_spinning", str(int(self.spinning)))
-        for key, value in self.config.items():
+        for key, value in {**_EXACT, **self.config}.items():
             options.add_session_config_entry(key, value)
         return options
 

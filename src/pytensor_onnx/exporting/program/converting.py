@@ -17,6 +17,7 @@ from pytensor_onnx.exporting.verification.precision import narrowed_for
 from pytensor_onnx.graph.origins import present, take_lines, take_owners
 from pytensor_onnx.named_dims import is_tensor
 from pytensor_onnx.pipeline import prepare
+from pytensor_onnx.rewriting.networks.opened_operators import opened_for_portable
 
 
 def convert_graph(written: FunctionGraph, request: Request) -> Conversion:
@@ -26,15 +27,21 @@ def convert_graph(written: FunctionGraph, request: Request) -> Conversion:
     narrows_to_float32 = options.precision == "float32"
     narrowing, notes = narrowed_for(written, options.precision, profile.precision)
     reference = narrowing.narrow if narrowing else written
-    fgraph = interface.rewritten(reference)
+    fgraph = interface.rewritten(
+        opened_for_portable(reference) if profile.is_portable else reference
+    )
     values = {
         variable: np.array(value, variable.type.dtype)
         for variable, value in zip(
             fgraph.inputs[interface.given.width :], request.state, strict=True
         )
     }
+    opset = read_opset(options.opset_version, profile)
+    is_open = options.opset_version is None and not profile.is_portable
     file = ConversionOptions(
-        opset_version=read_opset(options.opset_version, profile),
+        opset_version=opset,
+        raised_opset=profile.max_opset if is_open else 0,
+        as_imported=True,
         input_names=interface.input_tensors,
         output_names=interface.output_tensors,
         defaults=values if options.stores_state else {},
@@ -60,7 +67,7 @@ def convert_graph(written: FunctionGraph, request: Request) -> Conversion:
         assume_finite=options.assume_finite,
         inline=options.inline_functions,
         splits_words=profile.splits_words,
-        opset_version=file.opset_version,
+        opset_version=None if options.opset_version is None else opset,
     )
     return Conversion(
         model,

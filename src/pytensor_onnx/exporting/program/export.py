@@ -20,7 +20,6 @@ from pytensor_onnx.exporting.requests.arguments import (
 from pytensor_onnx.exporting.requests.options import ExportOptions
 from pytensor_onnx.exporting.requests.source import Updates
 from pytensor_onnx.named_dims import is_tensor, without_named
-from pytensor_onnx.running.linker import OPSET_VERSION
 from pytensor_onnx.running.session import SessionOptions
 
 _GRAPH_KEYWORDS = ("updates", "rng")
@@ -37,7 +36,7 @@ def export_onnx(
     dynamic_axes: DynamicAxes | None = None,
     example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     feature_names: Mapping[str, Sequence[str]] | None = None,
-    opset_version: int | str = OPSET_VERSION,
+    opset_version: int | str | None = None,
     target: str = "onnxruntime",
     runtime_version: str | None = None,
     verify: bool = True,
@@ -86,7 +85,8 @@ def export_onnx(
         table.
     opset_version
         Version of the standard operator set, 13 to 26, or ``"latest"`` for the one whose operators
-        the target is fastest with: 23, which has those of transformers. Below
+        the target is fastest with: 23, which has those of transformers. Unless given, it is 21, or
+        a later one that operators of an imported file need. Below
         18, a graph that needs an operator which the opset lacks is refused with its name.
     target
         Runtime to export for: ``"onnxruntime"``, ``"web"``, ``"webgpu"``, ``"node"``, or

@@ -17,6 +17,7 @@ from pytensor_onnx.dynamic_axes import DynamicAxes
 from pytensor_onnx.errors import ArgumentError, InputError, did_you_mean
 from pytensor_onnx.exporting.requests.output_names import FORM, read_names
 from pytensor_onnx.ml.model import expand_model, is_model
+from pytensor_onnx.running.linker import OPSET_VERSION
 from pytensor_onnx.targets import Profile, get_profile
 
 _HINTS = {
@@ -111,8 +112,10 @@ def as_variables(given: Any, argument: str) -> list[Variable]:
     return variables
 
 
-def read_opset(version: int | str, profile: Profile) -> int:
+def read_opset(version: int | str | None, profile: Profile) -> int:
     """Return the number of an opset, for ``"latest"`` the one that a target is fastest with.
+
+    Without a version it is that of mode ONNX.
 
     Raises
     ------
@@ -124,6 +127,8 @@ def read_opset(version: int | str, profile: Profile) -> int:
     >>> read_opset("latest", get_profile("onnxruntime")), read_opset(21, get_profile("web"))
     (23, 21)
     """
+    if version is None:
+        return OPSET_VERSION
     if version == "latest":
         return profile.latest_opset
     if isinstance(version, str):

@@ -12,7 +12,6 @@ from pytensor_onnx.exporting.requests.arguments import check_keywords, check_sta
 from pytensor_onnx.exporting.requests.paths import check_file
 from pytensor_onnx.exporting.requests.row_metadata import FeatureNames
 from pytensor_onnx.exporting.requests.state_files import check_state_file
-from pytensor_onnx.running.linker import OPSET_VERSION
 from pytensor_onnx.running.session import SessionOptions
 from pytensor_onnx.targets import Profile, get_profile
 
@@ -45,7 +44,7 @@ class ExportOptions:
     dynamic_axes: DynamicAxes | None = None
     example_inputs: Sequence[Any] | Mapping[str, Any] | None = None
     feature_names: FeatureNames | None = None
-    opset_version: int | str = OPSET_VERSION
+    opset_version: int | str | None = None
     target: str = "onnxruntime"
     runtime_version: str | None = None
     verify: bool = True

@@ -22,6 +22,7 @@ from pytensor.tensor.type import TensorType
 
 from pytensor_onnx.encodings.array_constants import tensor_constant
 from pytensor_onnx.exporting.verification.random_rounding import RoundAtRandom
+from pytensor_onnx.ops.networks.kept_operator import KeptOperator
 from pytensor_onnx.rewriting.loops.changed_scan import loop_like
 
 NARROW = ("float16", "float32")
@@ -220,9 +221,15 @@ def rebuild_draw(
 def rebuild_function(
     op: OpFromGraph, node: Apply, operands: list[Variable], conversion: FloatConversion
 ) -> list[Variable]:
-    """Inline the graph of a function; keep the function where the graph is to be exported."""
+    """Inline the graph of a function; keep the function where the graph is to be exported.
+
+    An operator of an imported model stays if it has other dtypes, and has its expression otherwise.
+    """
     inner = conversion.within()
-    if not conversion.narrows:
+    is_operator = isinstance(op, KeptOperator)
+    if conversion.narrows and is_operator and not any(map(conversion.concerns, _types(node))):
+        return list(op.make_node(*operands).outputs)
+    if is_operator or not conversion.narrows:
         return inner.of_outputs(op.fgraph, operands)
     new = op.clone_with_inner_graph(inner.of_graph(op.fgraph))
     return list(new.make_node(*operands).outputs)

@@ -1,4 +1,4 @@
-"""Operators that PyTensor has no operation for stay operators, with their expression inside."""
+"""Operators that PyTensor computes by many operations stay operators: see `KeptOperator`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
+from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.conditional.op import IfElse
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.traversal import walk
@@ -19,29 +21,61 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.importing.registry import operator_types
-from pytensor_onnx.ops.networks.kept_operator import KeptOperator
+from pytensor_onnx.importing.registry.bodies import BodyFailure
+from pytensor_onnx.importing.registry.known_values import MOST_FOLDED, folded
+from pytensor_onnx.importing.registry.operator_imports import MACHINE_LEARNING
+from pytensor_onnx.importing.registry.own_functions import GUARDED
+from pytensor_onnx.ops.networks.kept_operator import ImportedNode, KeptOperator, note_origin
 
 type Rebuild = Callable[[Sequence[Any], Mapping[str, Any]], Sequence[Variable]]
 
 _MOST = 1000
 """Nodes beyond which an expression is no formula of one operator."""
 _FREE = (DimShuffle, MakeVector, Reshape, Shape, Shape_i, SpecifyShape)
-_WHOLE = (IfElse, OpFromGraph, RandomVariable, Scan)
+_ONE = (IfElse, OpFromGraph, RandomVariable, Scan)
 """Operations that are exported as one, or not at all."""
 _DECOMPOSED = frozenset({"Clip", "Gemm", "Max", "Mean", "Min", "Pow", "Shape", "Size", "Sum"})
 """Operators whose expressions the exporter joins, or merges with those around them."""
 _DIFFERENT = {"Resize": ("coordinate_transformation_mode", "align_corners")}
 """Operators, attributes and values for which ONNX Runtime deviates from the standard."""
+_RECURRENT = frozenset({"GRU", "LSTM", "RNN"})
+_QUANTISED = frozenset(
+    {"ConvInteger", "DequantizeLinear", "DynamicQuantizeLinear"}
+    | {"QLinearConv", "QLinearMatMul", "QuantizeLinear"}
+)
+_WHOLE = _RECURRENT | _QUANTISED | {"ArgMax", "ArgMin", "Attention", "Pad", "RotaryEmbedding"}
+"""Operators that are kept whatever their expressions are."""
+_SCALING = frozenset({"DynamicQuantizeLinear"})
+_SETTINGS = (int, float, str, tuple, np.ndarray)
+_NUMBERS = frozenset({"float32", "float64", "int32", "int64"})
+_ESTIMATORS = {
+    "ArrayFeatureExtractor": _NUMBERS,
+    "Binarizer": {"float32"},
+    "FeatureVectorizer": _NUMBERS,
+    "Imputer": {"float32", "int64"},
+    "LabelEncoder": {"float32", "float64", "int64"},
+    "LinearClassifier": _NUMBERS,
+    "LinearRegressor": {"float32"},
+    "Normalizer": _NUMBERS,
+    "OneHotEncoder": {"float32", "float64", "int64"},
+    "SVMClassifier": _NUMBERS,
+    "SVMRegressor": {"float32"},
+    "Scaler": _NUMBERS,
+    "TreeEnsemble": {"float32", "float64"},
+    "TreeEnsembleClassifier": _NUMBERS,
+    "TreeEnsembleRegressor": {"float32", "float64"},
+}
+"""Dtypes of the first operand for which ONNX Runtime has a kernel of ai.onnx.ml."""
 
 
-def kept(
+def imported(
     node: ir.Node,
     opset: int,
     operands: Sequence[Variable | None],
     attributes: Mapping[str, Any],
-    results: Sequence[Variable],
-    rebuild: Rebuild,
+    build: Rebuild,
 ) -> Sequence[Variable]:
     """Return the results of a node, as those of a `KeptOperator` if they take many operations.
 
@@ -51,42 +85,136 @@ def kept(
         The node, and its version of the standard.
     operands, attributes
         Its operands and attributes as the import takes them.
-    results
-        The results of the import.
-    rebuild
+    build
         Function of operands and attributes that returns the results.
     """
-    if node.domain not in ("", "ai.onnx") or node.op_type in _DECOMPOSED:
+    weights: list[Variable] = []
+    if is_estimator := _is_estimator(node, operands):
+        # Large expressions, which nothing around them changes, are built once.
+        results: Sequence[Any] = [None] * len(node.outputs)
+    else:
+        results = build(operands, attributes)
+        weights = _weights(node, operands, results)
+        if not weights:
+            results = folded(results, operands)
+            if not _is_kept(node, operands, attributes, results):
+                _mark(node, operands, results)
+                return results
+    given = weights or [v for v in operands if v is not None and not isinstance(v, Constant)]
+    settings = {k: v for k, v in attributes.items() if k in node.attributes}
+    names = [v.name for v in node.outputs[: len(results)]]
+    positions = tuple(i for i, name in enumerate(names) if name != "")
+    if not is_estimator and not all(isinstance(results[i], TensorVariable) for i in positions):
         return results
+    if not positions or not all(isinstance(v, _SETTINGS) for v in settings.values()):
+        return build(operands, attributes) if is_estimator else results
+    schema = operator_types.schema_of(node.domain, node.op_type, opset)
+    since = opset if schema is None else schema.since_version
+    is_input = {id(v) for v in given}
+    inner = [v if v is None or id(v) not in is_input else v.type() for v in operands]
+    try:
+        expression = build(inner, attributes)
+    except (BodyFailure, UnsupportedCase):
+        if is_estimator:
+            raise
+        return results  # it depends on sizes that are known outside
+    if not all(isinstance(expression[i], TensorVariable) for i in positions):
+        return results
+    places = iter(range(len(operands)))
+    stored = tuple(
+        next(places) if v is not of else v for v, of in zip(inner, operands, strict=True)
+    )
+    operator = KeptOperator(
+        ImportedNode(
+            node.domain,
+            node.op_type,
+            since,
+            settings,
+            stored,
+            len(node.outputs),
+            positions,
+            GUARDED in node.meta,
+        ),
+        [v for v, of in zip(inner, operands, strict=True) if v is not of],
+        [
+            expression[i] if is_estimator else _as_known(expression[i], results[i])
+            for i in positions
+        ],
+    )
+    whole = list(results)
+    outputs = operator(*[v for v in operands if id(v) in is_input], return_list=True)
+    for position, value in zip(positions, outputs, strict=True):
+        whole[position] = value
+    return whole
+
+
+def _is_estimator(node: ir.Node, operands: Sequence[Variable | None]) -> bool:
+    """Return whether a node is one of ai.onnx.ml that ONNX Runtime has a kernel for."""
+    if node.domain != MACHINE_LEARNING or not any(node.outputs):
+        return False
+    if operands[0] is None or all(v is None or isinstance(v, Constant) for v in operands):
+        return False
+    return operands[0].type.dtype in _ESTIMATORS.get(node.op_type, ())
+
+
+def _mark(node: ir.Node, operands: Sequence[Variable | None], results: Sequence[Variable]) -> None:
+    """Note that operations of networks are those of an imported model."""
+    for result in results:
+        if isinstance(result, Variable) and result not in operands and GUARDED not in node.meta:
+            note_origin(result, imported=True)
+
+
+def is_whole(node: ir.Node) -> bool:
+    """Return whether a node of the standard is kept, whatever its expression is."""
+    return node.domain in ("", "ai.onnx") and node.op_type in _WHOLE
+
+
+def _weights(
+    node: ir.Node, operands: Sequence[Variable | None], results: Sequence[Variable]
+) -> list[Variable]:
+    """Return the quantised constant of a node of constants: its result is no constant."""
+    given = [v for v in operands if v is not None]
+    if node.domain not in ("", "ai.onnx") or not all(isinstance(v, Constant) for v in given):
+        return []
+    if node.op_type == "DequantizeLinear":
+        return given[:1]
+    is_weight = node.op_type == "Cast" and given[0].type.dtype in ("int8", "uint8")
+    is_wide = results[0].type.dtype.startswith("float")
+    return given[:1] if is_weight and is_wide and given[0].data.size > MOST_FOLDED else []
+
+
+def _is_kept(
+    node: ir.Node,
+    operands: Sequence[Variable | None],
+    attributes: Mapping[str, Any],
+    results: Sequence[Variable],
+) -> bool:
+    """Return whether a node becomes one operation."""
+    given = [v for v in operands if v is not None and not isinstance(v, Constant)]
+    if not given or all(isinstance(v, Constant) or v in given for v in results):
+        return False
+    if node.domain not in ("", "ai.onnx") or node.op_type in _DECOMPOSED:
+        return False
     name, value = _DIFFERENT.get(node.op_type, ("", None))
     if name in attributes and attributes[name] == value:
-        return results
-    given = [v for v in operands if v is not None and not isinstance(v, Constant)]
-    if len(set(given)) < len(given) or not all(isinstance(v, TensorVariable) for v in results):
-        return results
-    settings = {k: v for k, v in attributes.items() if k in node.attributes}
-    if not all(isinstance(v, int | float | str | tuple) for v in settings.values()):
-        return results
-    if not given or not _is_formula(given, results):
-        return results
-    schema = operator_types.schema_of("", node.op_type, opset)
-    assert schema is not None
-    own = iter([v.type() for v in given])
-    inner = [v if v is None or isinstance(v, Constant) else next(own) for v in operands]
-    inputs = [v for v in inner if v is not None and not isinstance(v, Constant)]
-    positions = iter(range(len(inputs)))
-    operator = KeptOperator(
-        node.op_type,
-        tuple(settings.items()),
-        schema.since_version,
-        [
-            None if v is None else v.data if isinstance(v, Constant) else next(positions)
-            for v in inner
-        ],
-        inputs,
-        [_as_known(v, known) for v, known in zip(rebuild(inner, attributes), results, strict=True)],
-    )
-    return operator(*given, return_list=True)
+        return False
+    if _is_product_of_scales(node, given):
+        return True
+    if is_whole(node):
+        # Layers that are trained share the steps of the result and of its gradient.
+        is_trained = any(isinstance(v, SharedVariable) for v in given)
+        return not (is_trained and node.op_type in _RECURRENT)
+    return len(set(given)) == len(given) and _is_formula(given, results)
+
+
+def _is_product_of_scales(node: ir.Node, given: Sequence[Variable]) -> bool:
+    """Return whether a node makes the scale of a quantised product, which runtimes fuse with it.
+
+    PyTensor's arithmetic would multiply the product by one scale after the other.
+    """
+    makers = [v.owner.op for v in given if v.owner is not None]
+    is_scale = any(isinstance(op, KeptOperator) and op.operator in _SCALING for op in makers)
+    return node.op_type == "Mul" and is_scale and all(n == 1 for v in given for n in v.type.shape)
 
 
 def _as_known(result: Any, known: Any) -> Variable:
@@ -111,7 +239,7 @@ def _is_formula(operands: Sequence[Variable], results: Sequence[Variable]) -> bo
         if variable in known or isinstance(variable, Constant):
             continue
         owner = variable.owner
-        if owner is None or isinstance(owner.op, _WHOLE):
+        if owner is None or isinstance(owner.op, _ONE):
             return False
         if owner not in nodes and not _is_free(owner):
             heavy += 1

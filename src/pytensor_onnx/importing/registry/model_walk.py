@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,6 @@ from pytensor_onnx.errors import Problem, UnsupportedCase, did_you_mean
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.importing.registry import kept_operators, operator_groups, own_functions
 from pytensor_onnx.importing.registry.bodies import Body, BodyFailure, Environment
-from pytensor_onnx.importing.registry.known_values import folded
 from pytensor_onnx.importing.registry.operator_imports import (
     OperatorImport,
     import_of,
@@ -31,6 +30,7 @@ from pytensor_onnx.importing.registry.operator_types import (
 )
 from pytensor_onnx.importing.registry.size_chains import size_result
 from pytensor_onnx.importing.registry.standard_bodies import default_attributes, standard_body
+from pytensor_onnx.importing.registry.written_norms import written_norm
 
 FIRST_OPSET = 7
 
@@ -180,11 +180,18 @@ class ModelWalk:
         opset = self._opset(node)
         found = import_of(node.domain, node.op_type, opset)
         if found is None:
-            return self._by_standard(node, operands, opset)
+            return self._defined(node, operands, opset)
         attributes = self._attributes(node, found, environment)
         chained = size_result(node.op_type, operands, attributes) if not node.domain else None
         if chained is not None:
             return [chained]
+        norm = (
+            written_norm(node, lambda v: self._operand(v, environment))
+            if node.op_type in ("Add", "Mul") and not node.domain
+            else None
+        )
+        if norm is not None:
+            return [norm]
         simple = (
             None if node.domain else operator_groups.simplified(node.op_type, operands, attributes)
         )
@@ -196,26 +203,29 @@ class ModelWalk:
             attributes["kept_axes"] = _kept_axes(node)
         if "rank" in found.facts:
             attributes["rank"] = None if (shape := node.outputs[0].shape) is None else len(shape)
-        results = found.function(*operands, **attributes)
-        if results is NotImplemented:
-            return self._by_standard(node, operands, opset)
-        listed = list(results) if isinstance(results, list | tuple) else [results]
-        values = folded(_with_dtypes(node, operands, listed, opset), operands)
-        return kept_operators.kept(
-            node, opset, operands, attributes, values, self._rebuilt(node, found, opset)
-        )
 
-    def _rebuilt(
-        self, node: ir.Node, found: OperatorImport, opset: int
-    ) -> Callable[..., Sequence[Variable]]:
-        """Return the import of a node as a function of operands and attributes."""
-
-        def rebuild(operands: Sequence[Any], attributes: Mapping[str, Any]) -> Sequence[Variable]:
+        def build(operands: Sequence[Any], attributes: Mapping[str, Any]) -> Sequence[Variable]:
             results = found.function(*operands, **attributes)
+            if results is NotImplemented:
+                return self._by_standard(node, operands, opset)
             listed = list(results) if isinstance(results, list | tuple) else [results]
             return _with_dtypes(node, operands, listed, opset)
 
-        return rebuild
+        return kept_operators.imported(node, opset, operands, attributes, build)
+
+    def _defined(self, node: ir.Node, operands: Sequence[Any], opset: int) -> Sequence[Variable]:
+        """Import an operator by the function that the standard defines it by."""
+        if not kept_operators.is_whole(node):
+            return self._by_standard(node, operands, opset)
+        given = {name: self._resolved(attr) for name, attr in node.attributes.items()}
+        attributes = {name: self._value(attr, {}) for name, attr in given.items() if attr}
+
+        def build(own: Sequence[Any], attributes: Mapping[str, Any]) -> Sequence[Variable]:
+            # Problems of the operator on its own: it is then written out.
+            walk = self if own is operands else replace(self, problems=[])
+            return walk._by_standard(node, own, opset)
+
+        return kept_operators.imported(node, opset, operands, attributes, build)
 
     def _opset(self, node: ir.Node) -> int:
         domain = "" if node.domain == "ai.onnx" else node.domain

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytensor.scalar as ps
 import pytensor.tensor as pt
+from pytensor.compile.rewriting import inline_ofg_node
 from pytensor.graph.basic import Variable
 from pytensor.tensor.basic import Alloc, Join, MakeVector
 from pytensor.tensor.blockwise import Blockwise
@@ -49,6 +50,7 @@ def _where(condition: Any, a: Any, b: Any) -> TensorVariable | None:
 
     NaN is PyTensor's largest number, and its product along an axis of no elements is zero.
     """
+    a, b = _as_argmax(a), _as_argmax(b)
     for_nan, for_numbers = operands_of(a, Argmax), operands_of(b, Argmax)
     if for_nan is not None and for_numbers is not None:
         mask, x = operands_of(for_nan[0], Elemwise), for_numbers[0]
@@ -70,6 +72,15 @@ def _where(condition: Any, a: Any, b: Any) -> TensorVariable | None:
         value is not None and not value.any() for value in map(known_values.known, (zero, filler))
     )
     return b if is_product and are_zero and shape is not None and shape[0] in factors else None
+
+
+def _as_argmax(x: Any) -> Any:
+    """Return the position of a maximum as PyTensor's operation, other variables as they are."""
+    op = getattr(x.owner, "op", None)
+    if not isinstance(op, KeptOperator) or op.operator != "ArgMax":
+        return x
+    (result,) = inline_ofg_node(x.owner)
+    return x if operands_of(result, Argmax) is None else result
 
 
 def _extremum_of_bool(x: Any, is_negated: bool = False) -> TensorVariable | None:

@@ -17,7 +17,10 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor_onnx.functions.registry import DEFINITIONS
 from pytensor_onnx.graph.domains import FUNCTION_DOMAIN, STANDARD_DOMAIN
 from pytensor_onnx.late_names import import_modules
+from pytensor_onnx.ops.networks.kept_operator import note_origin
 
+GUARDED = "guarded in the file"
+"""Key of the metadata of an operator that a function of the file guards."""
 _NAME = re.compile(r"(?P<op>\w+?)_float(32|64)(_batch\d+|_in_blocks)*")
 _KEPT = re.compile(r"(KeepNonFiniteIn|RequireNonEmpty)[A-Z]\w*")
 _DTYPE = r"_(?:bool|float16|float32|float64|u?int(?:8|16|32|64))"
@@ -81,10 +84,15 @@ def own_operator(node: ir.Node) -> ir.Node | None:
 
 
 def _operator(node: ir.Node, op_type: str, **attributes: int) -> ir.Node:
-    return ir.node(op_type, [None] * len(node.inputs), attributes, num_outputs=len(node.outputs))
+    inputs = [None] * len(node.inputs)
+    operator = ir.node(op_type, inputs, attributes, num_outputs=len(node.outputs))
+    operator.meta[GUARDED] = True
+    return operator
 
 
 def _last(*operands: Any) -> Any:
+    """Return the result that a function guards, whose operation is guarded again in exports."""
+    note_origin(operands[-1], imported=False)
     return operands[-1]
 
 

@@ -1,14 +1,18 @@
-"""Operators of ONNX that PyTensor computes by several operations, as one operation."""
+"""Operators of imported models, with their PyTensor expression inside."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx_ir as ir
+import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import clone_replace
 from pytensor.tensor.rewriting.shape import ShapeFeature
 from pytensor.tensor.shape import Shape_i
@@ -17,46 +21,129 @@ from pytensor_onnx.graph.dims import Dim
 from pytensor_onnx.ops.networks.network_op import NetworkOp
 
 if TYPE_CHECKING:
+    import onnx
+
     from pytensor_onnx.graph.builder import Builder
 
-type Attributes = tuple[tuple[str, Any], ...]
+_UNCHANGED_SINCE = {
+    ("", "ConvInteger"): 10,
+    ("", "DequantizeLinear"): 10,
+    ("", "GRU"): 7,
+    ("", "LSTM"): 7,
+    ("", "Pad"): 11,
+    ("", "QLinearMatMul"): 10,
+    ("", "QuantizeLinear"): 10,
+    ("", "RNN"): 7,
+    ("", "Resize"): 13,
+    ("", "ScatterElements"): 11,
+    ("", "ScatterND"): 11,
+    ("ai.onnx.ml", "TreeEnsembleClassifier"): 1,
+    ("ai.onnx.ml", "TreeEnsembleRegressor"): 1,
+}
+"""Versions from which on newer ones only add dtypes, operands and attributes with defaults."""
+
+_OF_FEW_RUNTIMES = frozenset(
+    {"ConvInteger", "DequantizeLinear", "DynamicQuantizeLinear", "GRU", "LSTM", "MatMulInteger"}
+    | {"Pad", "QLinearConv", "QLinearMatMul", "QuantizeLinear", "RNN"}
+)
+"""Operators of the standard that runtimes of other makers lack, or have in part."""
+
+_SIZED_AS_FIRST = frozenset(
+    {"Binarizer", "DequantizeLinear", "DynamicQuantizeLinear", "Imputer", "LabelEncoder"}
+    | {"LinearClassifier", "LinearRegressor", "Normalizer", "OneHotEncoder", "QuantizeLinear"}
+    | {"SVMClassifier", "SVMRegressor", "Scaler", "TreeEnsemble", "TreeEnsembleClassifier"}
+    | {"TreeEnsembleRegressor"}
+)
+"""Operators whose axes of unknown sizes are those of the first operand."""
+
+_IMPORTED = "is_imported"
+_LONGEST = 60
+"""Characters of the attributes in the name of an operator."""
+
+
+@dataclass(frozen=True, eq=False)
+class ImportedNode:
+    """A node of an imported model, without its values.
+
+    Attributes
+    ----------
+    domain, operator
+        The operator.
+    since
+        First version of the domain with this meaning of the operator.
+    attributes
+        Its attributes: numbers, texts, tuples of them, and arrays.
+    operands
+        The operands in order: a position in the inputs, a constant, or None.
+    n_results
+        Number of results in the model.
+    results
+        Positions of the results that the model names.
+    is_guarded
+        Whether the model guards the operator against a defect of runtimes.
+    """
+
+    domain: str
+    operator: str
+    since: int
+    attributes: dict[str, Any]
+    operands: tuple[int | Constant | None, ...]
+    n_results: int
+    results: tuple[int, ...]
+    is_guarded: bool = False
+
+    @property
+    def is_of_few_runtimes(self) -> bool:
+        """Whether files for runtimes of any maker have the expression."""
+        return bool(self.domain) or self.operator in _OF_FEW_RUNTIMES
+
+    def has_meaning(self, version: int) -> bool:
+        """Return whether a version of the domain has the operator with the same meaning."""
+        schema = _schema(self.domain, self.operator, version)
+        if schema is None or schema.deprecated:
+            return False
+        if schema.since_version == self.since:
+            return True
+        first = _UNCHANGED_SINCE.get((self.domain, self.operator), schema.since_version)
+        is_newer = first <= self.since < schema.since_version
+        return is_newer and self.attributes.keys() <= schema.attributes.keys()
 
 
 class KeptOperator(NetworkOp):
-    """Operator of a model with its PyTensor expression as inner graph.
+    """Operator of an imported model with its PyTensor expression as inner graph.
 
     Other modes compute the expression; an export has the operator again.
 
     Parameters
     ----------
-    operator, attributes
-        The operator of the standard, and its attributes in the model.
-    since
-        First opset with this meaning of the operator.
-    operands
-        The operands in order: a position in the inputs, the array of a constant, or None.
+    imported
+        The node of the model.
     inputs, outputs
         The expression.
     """
 
-    __props__ = ("operator", "attributes", "since")
+    __props__ = ("imported",)
 
     def __init__(
-        self,
-        operator: str,
-        attributes: Attributes,
-        since: int,
-        operands: Sequence[int | np.ndarray | None],
-        inputs: Sequence[Variable],
-        outputs: Sequence[Variable],
+        self, imported: ImportedNode, inputs: Sequence[Variable], outputs: Sequence[Variable]
     ) -> None:
-        self.operator, self.attributes, self.since = operator, attributes, since
-        self.operands = tuple(operands)
-        OpFromGraph.__init__(self, list(inputs), list(outputs), name=operator)
+        self.imported = imported
+        OpFromGraph.__init__(
+            self, list(inputs), list(outputs), name=imported.operator, on_unused_input="ignore"
+        )
+
+    @property
+    def operator(self) -> str:
+        """Name of the operator."""
+        return self.imported.operator
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         """Apply to inputs of the types of the inner graph."""
         return OpFromGraph.__call__(self, *inputs, **options)
+
+    def do_constant_folding(self, fgraph: FunctionGraph, node: Apply) -> bool:
+        """Keep an operator on constants: it stores them in a narrower dtype than its result."""
+        return False
 
     def build_inner_graph(self, *inputs: Variable) -> list[Variable]:
         """Return the expression for other inputs."""
@@ -64,24 +151,46 @@ class KeptOperator(NetworkOp):
         return clone_replace(list(inner.outputs), dict(zip(inner.inputs, inputs, strict=True)))
 
     def emit(self, build: Builder, *inputs: ir.Value) -> Sequence[ir.Value] | None:
-        """Emit the operator, where the opset has it with the same meaning."""
-        if not _has_meaning(self.operator, build.scope.opset_version, self.since):
-            return None
-        operands = [inputs[v] if isinstance(v, int) else v for v in self.operands]
-        types = [v.type for v in self.fgraph.outputs]
-        found = build.op(self.operator, *operands, outputs=len(types), **dict(self.attributes))
-        values = [found] if isinstance(found, ir.Value) else list(found)
-        for position, (value, type_) in enumerate(zip(values, types, strict=True)):
-            if value.shape is None:
+        """Emit the operator, where the version of its domain has it with the same meaning."""
+        node, dtypes = self.imported, [np.dtype(v.type.dtype) for v in self.fgraph.outputs]
+        operands = [
+            build.constant(v.data, v.name)
+            if isinstance(v, Constant)
+            else v
+            if v is None
+            else inputs[v]
+            for v in node.operands
+        ]
+        if node.domain:
+            if not build.scope.uses_domain(node.domain, _versions(node)):
+                return None
+            values = build.foreign(
+                node.domain, node.operator, operands, node.attributes, node.n_results
+            )
+        else:
+            is_loose = node.operator in ("ArgMax", "ArgMin") and not build.scope.as_imported
+            if is_loose or not node.has_meaning(build.scope.opset_version):
+                return None
+            found = build.op(node.operator, *operands, outputs=node.n_results, **node.attributes)
+            values = [found] if isinstance(found, ir.Value) else list(found)
+        for position, value in enumerate(values):
+            if position not in node.results:
+                value.name = ""
+        kept = [values[position] for position in node.results]
+        for position, (value, dtype) in enumerate(zip(kept, dtypes, strict=True)):
+            if value.shape is None and build.shaped:
                 value.shape = ir.Shape(self._dims(build, position, inputs))
-            value.dtype = ir.DataType.from_numpy(np.dtype(type_.dtype))
-        return values
+            value.dtype = ir.DataType.from_numpy(dtype)
+        return kept
 
     def _dims(self, build: Builder, position: int, inputs: Sequence[ir.Value]) -> list[Dim]:
         """Return the dimensions of a result: sizes, names of those of the inputs, or new names."""
+        dims: list[Dim] = list(self.fgraph.outputs[position].type.shape)
+        if self._is_sized_as_first:
+            first = build.dims(inputs[0])
+            return [first[axis] if d is None else d for axis, d in enumerate(dims)]
         inner = self.fgraph.unfreeze()
         result = inner.outputs[position]
-        dims: list[Dim] = list(result.type.shape)
         if None in dims:
             for axis, size in enumerate(ShapeFeature().shape_tuple(result)):
                 owner = size.owner
@@ -91,21 +200,84 @@ class KeptOperator(NetworkOp):
                     dims[axis] = build.dims(inputs[source])[owner.op.i]
         return [build.scope.computed_dim(self.operator.lower()) if d is None else d for d in dims]
 
+    @property
+    def _is_sized_as_first(self) -> bool:
+        return self.operator in _SIZED_AS_FIRST and self.imported.operands[:1] == (0,)
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        """Return the sizes of the results, without a walk over the expression where it can be."""
+        if not self._is_sized_as_first:
+            return super().infer_shape(node, shapes)
+        return [
+            tuple(
+                shapes[0][axis] if size is None else pt.constant(size, dtype="int64")
+                for axis, size in enumerate(v.type.shape)
+            )
+            for v in node.outputs
+        ]
+
     def inner_operands(self, operands: Sequence[ir.Value | None]) -> list[ir.Value]:
         """Return the operands that are inputs of the inner graph."""
-        places = {v: i for i, v in enumerate(self.operands) if isinstance(v, int)}
+        places = {v: i for i, v in enumerate(self.imported.operands) if isinstance(v, int)}
         found = [operands[places[position]] for position in range(len(self.fgraph.inputs))]
         return [v for v in found if v is not None]
 
+    def results_of_node(self, results: Sequence[ir.Value]) -> list[ir.Value]:
+        """Return the results of the inner graph for all results of the emitted node."""
+        filled = [results[0]] * self.imported.n_results
+        for position, result in zip(self.imported.results, results, strict=True):
+            filled[position] = result
+        return filled
+
     def __str__(self) -> str:
-        options = ", ".join(f"{name}={value}" for name, value in self.attributes)
-        return f"{self.operator}{{{options}}}"
+        given = self.imported.attributes.items()
+        short = {k: v for k, v in given if not isinstance(v, np.ndarray)}
+        options = ", ".join(f"{name}={value}" for name, value in short.items())
+        return f"{self.operator}{{{options if len(options) <= _LONGEST else '...'}}}"
 
 
-def _has_meaning(operator: str, opset: int, since: int) -> bool:
+def is_imported(node: Apply) -> bool:
+    """Return whether an operation of networks is that of an imported model, without a guard."""
+    is_own = isinstance(node.op, KeptOperator) and not node.op.imported.is_guarded
+    return bool(getattr(node.tag, _IMPORTED, is_own))
+
+
+def note_origin(variable: Variable, imported: bool) -> None:
+    """Note whether the operation of networks of a variable is that of an imported model.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> from pytensor_onnx import nn
+    >>> y = nn.relu(pt.vector("x"))
+    >>> before = is_imported(y.owner)
+    >>> note_origin(y, imported=True)
+    >>> before, is_imported(y.owner)
+    (False, True)
+    """
+    if variable.owner is not None and isinstance(variable.owner.op, NetworkOp):
+        setattr(variable.owner.tag, _IMPORTED, imported)
+
+
+@cache
+def _schema(domain: str, operator: str, version: int) -> onnx.defs.OpSchema | None:
     import onnx
 
     try:
-        return bool(onnx.defs.get_schema(operator, opset, "").since_version == since)
+        return onnx.defs.get_schema(operator, version, domain)
     except onnx.defs.SchemaError:
-        return False
+        return None
+
+
+def _versions(node: ImportedNode) -> frozenset[int]:
+    """Return the versions of another domain that have the operator with the same meaning."""
+    newest = _newest_version(node.domain)
+    return frozenset(v for v in range(1, newest + 1) if node.has_meaning(v))
+
+
+@cache
+def _newest_version(domain: str) -> int:
+    import onnx
+
+    schemas = onnx.defs.get_all_schemas()
+    return max((s.since_version for s in schemas if s.domain == domain), default=0)

@@ -55,6 +55,10 @@ class NetworkOp(SymbolicOp):
         given = [operand for operand in operands if operand is not None]
         return given[: len(self.fgraph.inputs)]
 
+    def results_of_node(self, results: Sequence[ir.Value]) -> list[ir.Value]:
+        """Return the results of the inner graph for all results of the emitted node."""
+        return list(results)
+
     def pullback(
         self,
         inputs: Sequence[Variable],

@@ -4,7 +4,6 @@ from functools import partial
 
 import onnx_ir as ir
 
-from pytensor_onnx.graph.node_flags import is_bare
 from pytensor_onnx.passes.defects.record import DOUBLE, FLOATS, Decomposition, Defect
 from pytensor_onnx.passes.legaliser import channels, exact, ordering, pooling
 
@@ -98,7 +97,7 @@ NON_FINITE_DEFECTS = (
         treatment=Decomposition(
             form=pooling.keep_non_finite,
             change="{op} of {dtype} guarded: NaN and minus infinity survive",
-            condition=is_bare,
+            condition=pooling.may_be_non_finite,
             of_non_finite=True,
             of_kernel=True,
         ),

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from pytensor_onnx.graph.bounds import is_count
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.fallbacks import convert_fallback, has_fallback
-from pytensor_onnx.graph.node_flags import is_absolute_error_accepted
+from pytensor_onnx.graph.node_flags import is_absolute_error_accepted, is_imported
 from pytensor_onnx.passes.defects import ByDefinition, Decomposition, Defect, defects_by_operator
 from pytensor_onnx.passes.legaliser import exact, integer
 from pytensor_onnx.passes.node_walk import Form
@@ -131,12 +131,16 @@ class Chooser:
             return self._define(node, dtype, "more accurate")
         if (
             not isinstance(treatment, Decomposition)
-            or (treatment.of_non_finite and self.assume_finite)
+            or (treatment.of_non_finite and self._is_taken_as_finite(node))
             or not treatment.condition(node)
             or (treatment.of_kernel and not self._has_kernel(node, dtype))
         ):
             return None, ""
         return treatment.form, _filled_in(treatment.change, node.op_type, dtype)
+
+    def _is_taken_as_finite(self, node: ir.Node) -> bool:
+        """Return whether to leave out a guard: operators of an imported model had none there."""
+        return self.assume_finite or is_imported(node)
 
     def _define(self, node: ir.Node, dtype: ir.DataType, reason: str) -> Choice:
         """Return the definition of an operator, or the fallback of a node."""

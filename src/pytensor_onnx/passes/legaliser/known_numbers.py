@@ -56,6 +56,21 @@ def is_never_nan(value: ir.Value | None) -> bool:
     return _holds(value, _sources_of_nan)
 
 
+def is_finite(value: ir.Value | None) -> bool:
+    """Return whether all elements of a value are finite, as far as integers show.
+
+    Examples
+    --------
+    >>> from pytensor_onnx.graph.builder import Builder, ModelScope
+    >>> build = Builder(ModelScope(21))
+    >>> x = ir.val("x", dtype=ir.DataType.INT8, shape=("n",))
+    >>> y = build.DequantizeLinear(x, np.float32(0.5))
+    >>> is_finite(build.Relu(y)), is_finite(build.Exp(y))
+    (True, False)
+    """
+    return _holds(value, _sources_of_infinity)
+
+
 def is_never_negative(value: ir.Value | None) -> bool:
     """Return whether all elements of a value are NaN, zero or positive.
 
@@ -112,6 +127,18 @@ def _sources_of_nan(value: ir.Value) -> Sources:
         is_guard = test is not None and test.op_type == "IsNaN" and test.inputs[0] is y
         return (x,) if is_guard else (x, y)
     return None
+
+
+def _sources_of_infinity(value: ir.Value) -> Sources:
+    """Return the operands that a value takes NaN and infinities from."""
+    node = value.producer()
+    if node is None:
+        return _if_constant(value, lambda array: bool(np.isfinite(array).all()))
+    if node.domain:
+        return None
+    if node.op_type == "DequantizeLinear":
+        return node.inputs[1:2]
+    return node.inputs[:1] if node.op_type in _MOVES_ELEMENTS | {"Abs", "Neg", "Relu"} else None
 
 
 def _sources_of_sign(value: ir.Value) -> Sources:

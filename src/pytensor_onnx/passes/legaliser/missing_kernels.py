@@ -8,6 +8,7 @@ from pytensor_onnx.errors import UnsupportedOpError
 from pytensor_onnx.graph.signatures import signature, type_of_text
 from pytensor_onnx.graph.traversal import nodes_of_model
 from pytensor_onnx.targets import Profile, main_type
+from pytensor_onnx.targets.schema import MAIN_TYPES
 
 _CONTAINERS = ("If", "Loop", "Scan")
 
@@ -66,6 +67,10 @@ def main_dtype(node: ir.Node, opset_version: int) -> ir.DataType | None:
     for position, value in enumerate(node.inputs):
         if value is not None and types.input_type(position) == main:
             return value.dtype
+    if node.op_type not in MAIN_TYPES and node.inputs:
+        # The type variable of the first operand stands for one dtype.
+        first = types.input_type(0)
+        return first if isinstance(first, ir.DataType) else node.outputs[0].dtype
     return node.outputs[0].dtype
 
 

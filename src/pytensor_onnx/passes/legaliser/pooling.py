@@ -7,7 +7,8 @@ import onnx_ir as ir
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.inference import dtype_of
-from pytensor_onnx.graph.node_flags import mark_checked, mark_guarded
+from pytensor_onnx.graph.node_flags import is_bare, mark_checked, mark_guarded
+from pytensor_onnx.passes.legaliser.known_numbers import is_finite
 from pytensor_onnx.passes.matching import attributes_of, required
 from pytensor_onnx.passes.node_walk import emit_alike
 
@@ -17,6 +18,11 @@ Pooling = Callable[[Builder, ir.Value], ir.Value]
 def keep_non_finite(build: Builder, node: ir.Node) -> list[ir.Value]:
     """Pool with propagation of NaN and minus infinity."""
     return GUARDED[node.op_type](build, node)
+
+
+def may_be_non_finite(node: ir.Node) -> bool:
+    """Return whether a pool is not guarded yet, and an element may be NaN or infinite."""
+    return is_bare(node) and not is_finite(node.inputs[0])
 
 
 def max_pool(build: Builder, node: ir.Node) -> list[ir.Value]:

@@ -56,6 +56,8 @@ def keep_states(build: Builder, node: ir.Node) -> list[ir.Value]:
         outputs = other.Expand(other.number_like(x, 0), shape)
         states = [value for value in node.inputs[5:] if value is not None]
         states = states or [state] * (len(node.outputs) - 1)
+        # A node of an imported model may have fewer results than states.
+        states = states[: len(node.outputs) - 1]
         results = [outputs, *(other.Identity(value) for value in states)]
         for result, old in zip(results, node.outputs, strict=True):
             result.shape = old.shape

@@ -39,12 +39,15 @@ _SHARED_TERMS = (
     "docs/project/upstream.md"
     "#sums-and-products-of-shared-terms-grow-with-the-square-of-their-number"
 )
+OPEN_OPERATORS = "open_imported_operators"
+"""Rewrite of other modes; see `rewriting.networks.opened_operators`."""
 REQUIRED = ("minimum_compile", "onnx", "lazy_ifelse")
 INCOMPATIBLE = (
     GUARDED,
     "fusion",
     "inplace",
     "cxx_only",
+    OPEN_OPERATORS,
     excluded("BlasOpt", "products", "conversion", "A @ B = gemm(A, B)", "no ONNX form of the Ops"),
     excluded(
         "local_sign_div",
@@ -190,8 +193,8 @@ INCOMPATIBLE = (
 )
 """Tags and names of PyTensor's rewrites that are left out.
 
-The first are no single rules: rewrites in place, fused loops, and those with a guard in their
-place.
+The first are no single rules: rewrites in place, fused loops, those with a guard in their
+place, and the expressions of operators of imported models, which are operators here.
 """
 
 STABLE_QUERY = RewriteDatabaseQuery(
