@@ -171,10 +171,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--number", type=int, default=100_000, help="damaged tapes")
     parser.add_argument("--first", type=int, default=0, help="number of the first one")
-    parser.add_argument("--quick", action="store_true", help="tapes of fewer models")
     parser.add_argument("--program", type=Path, help="a program that was built before")
     given = parser.parse_args()
-    found = seeds(given.quick)
+    found = seeds()
     kinds: Counter[str] = Counter()
     failures: list[tuple[Seed, Seed, str]] = []
     began = time.perf_counter()
