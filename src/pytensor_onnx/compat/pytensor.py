@@ -8,8 +8,11 @@ version.
 """
 
 import inspect
+import sys
+import warnings
 from collections.abc import Iterable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytensor
@@ -108,6 +111,22 @@ def calling_maker(linker: Linker) -> FunctionMaker | None:
         frame = frame and frame.f_back
     maker = frame and frame.f_locals.get("self")
     return maker if isinstance(maker, FunctionMaker) and maker.linker is linker else None
+
+
+def warn_if_compiled_by_nutpie() -> None:
+    """Warn if PyMC asks for the linker of this mode to choose between NUMBA and JAX for nutpie.
+
+    Until PyMC leaves the compilation of densities for nutpie to modes.
+    """
+    frame = sys._getframe(2)
+    if frame.f_code.co_name != "_sample_external_nuts":
+        return
+    text = (
+        "pm.sample(nuts_sampler='nutpie') compiles the density in mode NUMBA, and not in mode "
+        "ONNX: call pytensor_onnx.pymc.sample, which takes the same arguments"
+    )
+    packages = [Path(file).parent.parent for file in (__file__, frame.f_code.co_filename)]
+    warnings.warn(text, UserWarning, skip_file_prefixes=tuple(map(str, packages)))
 
 
 def check(anchors: Iterable[str], excluded: Iterable[str], guarded: Iterable[str]) -> None:

@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING
 from pytensor_onnx.late_names import late_names
 
 if TYPE_CHECKING:
+    from pytensor_onnx.pymc.datatrees import to_datatree as to_datatree
     from pytensor_onnx.pymc.density import export_logp as export_logp
     from pytensor_onnx.pymc.element_names import parameter_names as parameter_names
     from pytensor_onnx.pymc.model_graphs import ModelGraph as ModelGraph
+    from pytensor_onnx.pymc.model_sampling import sample as sample
     from pytensor_onnx.pymc.nutpie import nutpie_model as nutpie_model
     from pytensor_onnx.pymc.predictor import export_predictor as export_predictor
     from pytensor_onnx.pymc.sampler import export_sampler as export_sampler

@@ -26,7 +26,11 @@ from pytensor.scan.rewriting.inner_graph import (
 from pytensor.tensor.rewriting.basic import constant_folding
 
 from pytensor_onnx import native
-from pytensor_onnx.compat.pytensor import accept_in_config, calling_maker
+from pytensor_onnx.compat.pytensor import (
+    accept_in_config,
+    calling_maker,
+    warn_if_compiled_by_nutpie,
+)
 from pytensor_onnx.encodings import Boundary, constant_of, has_tensors, is_encoded
 from pytensor_onnx.named_dims import is_tensor
 from pytensor_onnx.rewriting.engine.encode_values import tensor_graph
@@ -317,6 +321,16 @@ class ONNXMode(Mode):
     """The mode ``"ONNX"``."""
 
     @property
+    def linker(self) -> ONNXLinker:
+        """The linker of the mode."""
+        warn_if_compiled_by_nutpie()
+        return self._linker
+
+    @linker.setter
+    def linker(self, linker: ONNXLinker) -> None:
+        self._linker = linker
+
+    @property
     def function_maker(self) -> type[FunctionMaker]:
         """The class that compiles functions in this mode."""
         return ONNXFunctionMaker
@@ -327,7 +341,7 @@ class ONNXMode(Mode):
         off = switched_off_exclusions()
         if not off:
             return super().optimizer
-        linker = copy.copy(self.linker)
+        linker: Any = copy.copy(self.linker)
         # A mode leaves out what its linker is incompatible with, whatever its query includes.
         linker.incompatible_rewrites = tuple(n for n in INCOMPATIBLE if n not in off)
         return Mode(linker, with_included(self.provided_optimizer, off)).optimizer

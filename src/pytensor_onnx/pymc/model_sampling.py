@@ -1,0 +1,316 @@
+"""Sample a PyMC model on ONNX Runtime, by one call like that of `pymc.sample`."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import logging
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pymc as pm
+from pymc.progress_bar import NutpieProgressBarManager
+from pymc.util import get_random_generator
+from pytensor.compile.mode import get_mode
+
+from pytensor_onnx.errors import ArgumentError
+from pytensor_onnx.pymc.datatrees import Draws, make_tree
+from pytensor_onnx.pymc.model_arguments import check_model, read_choice, read_strings, unknown
+
+if TYPE_CHECKING:
+    from xarray import DataTree
+
+SAMPLERS = ("nutpie", "pymc")
+_LOG = logging.getLogger("pymc")
+_OF_NUTPIE = {
+    "depth": "tree_depth",
+    "logp": "lp",
+    "maxdepth_reached": "reached_max_treedepth",
+    "mean_tree_accept": "acceptance_rate",
+}
+"""Statistics of nutpie with another name in PyMC."""
+_DROPPED = {"tuning", "unconstrained_draw", "divergence_message", "divergence_draw"}
+_FOR_NUTPIE = ("target_accept", "max_treedepth", "nuts")
+_FOR_MACHINES = ("compile_kwargs", "backend", "blas_cores", "mp_ctx")
+"""Arguments of `pymc.sample` that no step method needs."""
+_IDATA_KWARGS = ("log_likelihood", "log_prior", "include_transformed")
+
+
+def sample(
+    draws: int = 1000,
+    *,
+    tune: int | None = None,
+    chains: int | None = None,
+    cores: int | None = None,
+    random_seed: Any = None,
+    progressbar: bool | str = True,
+    progressbar_theme: Any = None,
+    quiet: bool = False,
+    var_names: Sequence[str] | None = None,
+    initvals: Any = None,
+    nuts_sampler: str | None = None,
+    discard_tuned_samples: bool = True,
+    compute_convergence_checks: bool = True,
+    idata_kwargs: Mapping[str, Any] | None = None,
+    model: pm.Model | None = None,
+    **kwargs: Any,
+) -> DataTree:
+    """Draw from the posterior of a PyMC model, with the density on ONNX Runtime.
+
+    Arguments and result are those of `pymc.sample`. Models of continuous variables are sampled by
+    nutpie where it is installed (``pip install 'pytensor-onnx[nutpie]'``). Otherwise, and for
+    discrete variables, the step methods of PyMC run in mode ONNX.
+
+    Parameters
+    ----------
+    draws, tune, chains, cores, random_seed
+        Numbers of draws, of warm-up steps and of chains, the number of chains at a time, and the
+        seed.
+    progressbar, progressbar_theme, quiet
+        Display of the progress. An interrupted call returns the draws so far.
+    var_names
+        Variables and deterministics of the posterior; all unless given.
+    initvals
+        Initial values of variables in place of those of the model.
+    nuts_sampler
+        ``"nutpie"`` or ``"pymc"``; chosen as above unless given.
+    discard_tuned_samples
+        Whether to leave out the warm-up.
+    compute_convergence_checks
+        Whether to warn of divergences, a large R-hat and a small effective sample size.
+    idata_kwargs
+        ``log_likelihood`` and ``log_prior``, True or names of variables, and
+        ``include_transformed``.
+    model
+        The model; that of the ``with`` statement unless given.
+    kwargs
+        Further arguments of `pymc.sample`. ``target_accept``, ``max_treedepth`` and ``nuts`` are
+        for nutpie too; ``step``, ``init``, ``callback`` and others choose the step methods of PyMC.
+
+    Returns
+    -------
+    xarray.DataTree
+        The groups ``posterior``, ``sample_stats``, ``observed_data`` and ``constant_data``, and
+        those that `idata_kwargs` asks for.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is not valid.
+    UnsupportedOpError
+        If a part of the model cannot be converted.
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> from pytensor_onnx.pymc import sample
+    >>> with pm.Model() as model:
+    ...     x = pm.Normal("x", 3.0, 0.1)
+    ...     trace = sample(draws=200, tune=200, chains=2, random_seed=1, progressbar=False)
+    >>> abs(float(trace.posterior["x"].mean()) - 3.0) < 0.1
+    True
+    """
+    model = pm.modelcontext(model)
+    check_model(model)
+    _check_idata_kwargs(idata_kwargs)
+    known = [str(v.name) for v in model.unobserved_RVs]
+    for name in read_strings(var_names, "var_names") if var_names is not None else ():
+        if name not in known:
+            raise unknown(name, "free variable or deterministic", known)
+    sampler = nuts_sampler or _sampler_for(model, initvals, kwargs)
+    read_choice(sampler, SAMPLERS, "nuts_sampler")
+    cores = min(4, os.cpu_count() or 1) if cores is None else cores
+    chains = max(2, cores) if chains is None else chains
+    wanted = dict(idata_kwargs or {})
+    request = _Request(
+        model=model,
+        draws=draws,
+        tune=tune,
+        chains=chains,
+        cores=min(cores, chains),
+        random_seed=random_seed,
+        progressbar=progressbar and not quiet,
+        progressbar_theme=progressbar_theme,
+        quiet=quiet,
+        var_names=var_names,
+        initvals=initvals,
+        discard_tuned_samples=discard_tuned_samples,
+        compute_convergence_checks=compute_convergence_checks,
+        include_transformed=bool(wanted.pop("include_transformed", False)),
+    )
+    tree = _by_pymc(request, kwargs) if sampler == "pymc" else _by_nutpie(request, kwargs)
+    return _with_densities(tree, model, wanted)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Request:
+    """The arguments of `sample` that all samplers take."""
+
+    model: pm.Model
+    draws: int
+    tune: int | None
+    chains: int
+    cores: int
+    random_seed: Any
+    progressbar: bool | str
+    progressbar_theme: Any
+    quiet: bool
+    var_names: Sequence[str] | None
+    initvals: Any
+    discard_tuned_samples: bool
+    compute_convergence_checks: bool
+    include_transformed: bool
+
+
+def _check_idata_kwargs(given: Mapping[str, Any] | None) -> None:
+    for name in given or {}:
+        if name not in _IDATA_KWARGS:
+            raise ArgumentError(
+                f"idata_kwargs has {name!r}: sample takes {', '.join(_IDATA_KWARGS)}"
+            )
+
+
+def _sampler_for(model: pm.Model, initvals: Any, kwargs: Mapping[str, Any]) -> str:
+    """Return the sampler of a model: nutpie if it can draw all of it as it is asked for."""
+    is_continuous = all(v.type.dtype.startswith("float") for v in model.free_RVs)
+    is_simple = kwargs.keys() <= {*_FOR_NUTPIE, *_FOR_MACHINES}
+    has_one_start = initvals is None or isinstance(initvals, Mapping)
+    is_installed = importlib.util.find_spec("nutpie") is not None
+    return "nutpie" if is_installed and is_continuous and is_simple and has_one_start else "pymc"
+
+
+def _by_pymc(request: _Request, kwargs: Mapping[str, Any]) -> Any:
+    """Sample by the step methods of PyMC in mode ONNX."""
+    arguments = {x.name: getattr(request, x.name) for x in fields(request)}
+    transformed = arguments.pop("include_transformed")
+    further = {name: x for name, x in kwargs.items() if name != "backend"}
+    return pm.sample(
+        **{**arguments, **further, "compile_kwargs": _in_mode_onnx(kwargs)},
+        nuts_sampler="pymc",
+        idata_kwargs={"include_transformed": transformed},
+    )
+
+
+def _in_mode_onnx(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a compilation in mode ONNX."""
+    given = dict(arguments.get("compile_kwargs") or {})
+    mode = arguments.get("backend") or given.get("mode", "ONNX")
+    if str(mode).upper() != "ONNX" and mode is not get_mode("ONNX"):
+        raise ArgumentError(f"sample runs in mode ONNX: call pymc.sample for mode {mode}")
+    return {**given, "mode": "ONNX"}
+
+
+def _by_nutpie(request: _Request, kwargs: Mapping[str, Any]) -> DataTree:
+    """Sample by nutpie."""
+    import nutpie
+
+    from pytensor_onnx.pymc.nutpie import nutpie_model
+
+    model, names, initvals, tune = request.model, request.var_names, request.initvals, request.tune
+    if not (initvals is None or isinstance(initvals, Mapping)):
+        raise ArgumentError("nutpie takes one dict of initvals for all chains: nuts_sampler='pymc'")
+    settings = _settings(kwargs)
+    # Parts of the density that depend on data alone are folded.
+    compiled = nutpie_model(model, data="stored", var_names=names, initvals=initvals)
+    if not request.quiet:
+        _LOG.info(f"NUTS[nutpie, ONNX Runtime]: {model.free_RVs}")
+    generators = get_random_generator(request.random_seed).spawn(request.chains)
+    bar = NutpieProgressBarManager(
+        chains=request.chains,
+        draws=request.draws,
+        progressbar=request.progressbar,
+        progressbar_theme=request.progressbar_theme,
+    )
+    began = time.perf_counter()
+    with bar:
+        trace = nutpie.sample(
+            compiled,
+            draws=request.draws,
+            # nutpie ends with a panic without a warm-up.
+            tune=1 if tune == 0 else tune,
+            chains=request.chains,
+            cores=request.cores,
+            seed=int(generators[0].integers(2**30)),
+            save_warmup=not request.discard_tuned_samples,
+            store_unconstrained=request.include_transformed,
+            progress_bar=False,
+            progress_callback=bar.update,
+            **settings,
+        )
+    seconds = time.perf_counter() - began
+    told = json.loads(trace["sample_stats"].attrs["inference_library_settings"])
+    has_warmup = not request.discard_tuned_samples and tune != 0
+    draws = Draws(
+        posterior=_variables_of(trace, "", model, names),
+        sample_stats=_statistics_of(trace, ""),
+        warmup_posterior=_variables_of(trace, "warmup_", model, names) if has_warmup else {},
+        warmup_sample_stats=_statistics_of(trace, "warmup_") if has_warmup else {},
+        attributes={
+            "sampling_time": seconds,
+            "tuning_steps": 0 if tune == 0 else told["settings"]["num_tune"],
+            "inference_library_settings": json.dumps(told),
+        },
+        library=nutpie,
+    )
+    return make_tree(model, draws, check=request.compute_convergence_checks, quiet=request.quiet)
+
+
+def _settings(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of nutpie that arguments of `pymc.sample` stand for."""
+    given = {name: x for name, x in kwargs.items() if name not in _FOR_MACHINES}
+    for name in given:
+        if name not in _FOR_NUTPIE:
+            raise ArgumentError(f"{name!r} is for the step methods of PyMC: nuts_sampler='pymc'")
+    _in_mode_onnx(kwargs)
+    settings = {**given.pop("nuts", {}), **given}
+    if "max_treedepth" in settings:
+        settings["maxdepth"] = settings.pop("max_treedepth")
+    return settings
+
+
+def _variables_of(
+    trace: DataTree, prefix: str, model: pm.Model, wanted: Sequence[str] | None
+) -> dict[str, np.ndarray]:
+    """Return the draws of nutpie in the order and the dtypes of the model."""
+    drawn = dict(trace[f"{prefix}posterior"].data_vars)
+    if f"{prefix}unconstrained_posterior" in trace.children:
+        drawn.update(trace[f"{prefix}unconstrained_posterior"].data_vars)
+    found = {}
+    for rv in [*model.free_RVs, *model.deterministics]:
+        value = model.rvs_to_values.get(rv, rv)
+        for variable in dict.fromkeys([value, rv]):
+            name = str(variable.name)
+            if name in drawn and (wanted is None or rv.name in wanted):
+                found[name] = drawn[name].to_numpy().astype(variable.type.dtype)
+    return found
+
+
+def _statistics_of(trace: DataTree, prefix: str) -> dict[str, np.ndarray]:
+    """Return the statistics of nutpie under the names of PyMC."""
+    statistics = {
+        _OF_NUTPIE.get(str(name), str(name)): x.to_numpy()
+        for name, x in trace[f"{prefix}sample_stats"].data_vars.items()
+        if name not in _DROPPED
+    }
+    return {k: x.astype("int64") if x.dtype.kind == "u" else x for k, x in statistics.items()}
+
+
+def _with_densities(tree: Any, model: pm.Model, wanted: Mapping[str, Any]) -> Any:
+    """Return a tree with log-likelihood and log-prior, if asked for."""
+    for name, compute in (
+        ("log_likelihood", pm.stats.compute_log_likelihood),
+        ("log_prior", pm.stats.compute_log_prior),
+    ):
+        if asked := wanted.get(name):
+            tree = compute(
+                tree,
+                var_names=None if asked is True else list(asked),
+                model=model,
+                progressbar=False,
+                compile_kwargs={"mode": "ONNX"},
+            )
+    return tree
