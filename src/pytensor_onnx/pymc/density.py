@@ -21,7 +21,7 @@ from pytensor_onnx.named_dims import is_named, tensor_of, without_named
 from pytensor_onnx.progress import working
 from pytensor_onnx.pymc.column_names import columns_of_data
 from pytensor_onnx.pymc.inputs import Inputs, continuous_inputs
-from pytensor_onnx.pymc.making import Labels, make_program
+from pytensor_onnx.pymc.making import Details, make_program
 from pytensor_onnx.pymc.model_arguments import (
     SPACES,
     read_choice,
@@ -153,7 +153,7 @@ def export_outputs(wanted: DensityOutputs, outputs: Sequence[str]) -> ONNXProgra
         results,
         options.export,
         description=description,
-        labels=Labels(columns=columns_of_data(graph)),
+        details=Details(columns=columns_of_data(graph)),
         batch=options.batch,
     )
 

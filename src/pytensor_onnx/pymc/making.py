@@ -27,8 +27,8 @@ from pytensor_onnx.pymc.provenance import METADATA, RENAMED, provenance
 
 
 @dataclass(frozen=True)
-class Labels:
-    """Names beside those of inputs and outputs.
+class Details:
+    """Names beside those of inputs and outputs, and the length of the data to verify on.
 
     Attributes
     ----------
@@ -37,10 +37,14 @@ class Labels:
     columns
         Names of the columns, by the names of inputs and outputs in the model; others than those
         of the file do not count.
+    verified_length
+        Length of the data that the model is verified on, if the examples are longer and may be
+        shorter.
     """
 
     output_axes: Mapping[int, str] = field(default_factory=dict)
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    verified_length: int | None = None
 
 
 def file_names(names: Sequence[str]) -> dict[str, str]:
@@ -72,9 +76,8 @@ def make_program(
     options: ExportOptions,
     *,
     description: Mapping[str, Any],
-    labels: Labels = Labels(),
+    details: Details = Details(),
     batch: bool = False,
-    size: int | None = None,
 ) -> ONNXProgram:
     """Export graphs of a model, with its description in the metadata.
 
@@ -82,24 +85,24 @@ def make_program(
     that differ from those of the model. The model is verified at the initial point, which may be
     zero, and at one beside it. In the model of a batch, these points are two of one, which is
     compared with the graphs of a single point, too.
-    With a ``size``, it is verified on data of that length, if they are longer and may be shorter.
     """
     inputs.drop_unused(list(outputs.values()))
-    output_axes = labels.output_axes
+    output_axes = details.output_axes
     if batch:
         inputs, outputs = _of_batch(inputs, outputs, options.verify)
         output_axes = {0: BATCH, **output_axes}
     given = [str(v.name) for v in inputs.variables]
     names = file_names([*given, *outputs])
-    known = {names[k]: v for k, v in labels.columns.items() if k in names}
+    known = {names[k]: v for k, v in details.columns.items() if k in names}
     features = {**known, **(options.feature_names or {})}
     inputs, outputs = _renamed(inputs, outputs, names)
     program = export_graph(
         inputs.variables,
-        {names[name]: variable for name, variable in outputs.items()},
+        list(outputs.values()),
         replace(
             options,
             path=None,
+            output_names=[names[name] for name in outputs],
             dynamic_axes=inputs.axes,
             example_inputs=inputs.examples,
             feature_names=features,
@@ -114,7 +117,7 @@ def make_program(
         _name_axes(value, output_axes)
     describe_rows(program.model, features)
     if options.verify:
-        _verify(program, inputs, size)
+        _verify(program, inputs, details.verified_length)
     if options.path is not None:
         program.save(options.path)
     return program

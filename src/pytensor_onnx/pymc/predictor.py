@@ -27,7 +27,7 @@ from pytensor_onnx.pymc import summaries
 from pytensor_onnx.pymc.column_names import columns_of_data, columns_of_summaries
 from pytensor_onnx.pymc.forward import forward, without_weight
 from pytensor_onnx.pymc.inputs import Inputs
-from pytensor_onnx.pymc.making import Labels, make_program
+from pytensor_onnx.pymc.making import Details, make_program
 from pytensor_onnx.pymc.model_arguments import (
     check_loops,
     check_model,
@@ -182,7 +182,6 @@ def export_predictor(
         endings = {kind: summary.endings(kind, categories or {}, name) for kind in kinds}
         endings.pop(DRAWS, None)
         columns.update(columns_of_summaries(graph.model, name, rank, endings))
-    labels = Labels(columns=columns)
     size = max(_FEW, _MOST_NUMBERS // n_draws)
     few = min(n_draws, _draws_to_compare(graph, inputs, wanted, batches, size))
     is_sampled = read.verify and few < n_draws
@@ -192,8 +191,7 @@ def export_predictor(
         results,
         replace(read, path=None, verify=read.verify and not is_sampled),
         description=description,
-        labels=labels,
-        size=size,
+        details=Details(columns=columns, verified_length=size),
     )
     if is_sampled:
         same: dict[str, Any] = {"outputs": outputs, "sample_vars": sample_vars, "data": data}

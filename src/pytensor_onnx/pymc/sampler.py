@@ -25,7 +25,7 @@ from pytensor_onnx.progress import working
 from pytensor_onnx.pymc.batches import vectorized_graph
 from pytensor_onnx.pymc.chains import POSITION, Requested, Settings, sample_chains
 from pytensor_onnx.pymc.inputs import Inputs
-from pytensor_onnx.pymc.making import Labels, make_program
+from pytensor_onnx.pymc.making import Details, make_program
 from pytensor_onnx.pymc.model_arguments import read_strings, shared_name, unknown
 from pytensor_onnx.pymc.model_graphs import POINT, FreeValue, ModelGraph, as_compiled
 from pytensor_onnx.pymc.shared_options import read_options
@@ -144,7 +144,7 @@ def export_sampler(
         {**outputs, **results},
         read,
         description={"sampler": description},
-        labels=Labels(output_axes={0: CHAIN, 1: DRAW}),
+        details=Details(output_axes={0: CHAIN, 1: DRAW}),
     )
 
 
