@@ -3,6 +3,7 @@
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+import pytest
 from pytensor.compile.mode import Mode
 from pytensor.scan.utils import until
 
@@ -114,3 +115,31 @@ def test_a_state_that_changes_its_size_is_left_to_the_runtime_in_each_call():
     assert function.vm.jit_fn.kernels()
     for _ in range(3):
         np.testing.assert_array_equal(function([3, 0, 0, 0, 0], 1), [0, 1, 2])
+
+
+def test_shared_lengths_are_constants_of_a_plan():
+    n, x = pytensor.shared(4, "n"), pt.vector("x", dtype="float64")
+
+    def walk(x):
+        before, after = pt.split(x, [n - 1, 1])
+        return pt.concatenate([pt.zeros(n) + pt.sqrt(x), before * after, pt.arange(n) * 0.5])
+
+    fused, plain = (pytensor.function([x], walk(x), mode=mode) for mode in (FUSED, PLAIN))
+    assert [place.split(":")[0] for place in fused.vm.jit_fn.kernels()] == ["region_1"]
+    for length in (4, 7, 4, *range(2, 14), 4):
+        n.set_value(length)
+        for values in (np.arange(float(length)), np.ones(length)):
+            np.testing.assert_array_equal(fused(values), plain(values))
+    with pytest.raises(ValueError, match=r"shape|size|broadcast|Split"):
+        fused(np.ones(3))
+    assert len(fused(np.ones(4))) == 11
+    assert fused.vm.jit_fn.has_regions
+
+
+def test_lengths_that_calls_change_are_no_constants_of_a_plan():
+    n, k, x = pytensor.shared(1, "n"), pt.lscalar("k"), pt.vector("x", dtype="float64")
+    f = pytensor.function([x], pt.exp(x[:n]) * 2, updates={n: n + 1}, mode=FUSED)
+    assert [len(f(np.zeros(5))) for _ in range(7)] == [1, 2, 3, 4, 5, 5, 5]
+    g = pytensor.function([x, k], pt.exp(x[:k]) * 2, mode=FUSED)
+    assert any("depends on values" in place for place in g.vm.jit_fn.kernels())
+    assert any("depends on values" in place for place in f.vm.jit_fn.kernels())

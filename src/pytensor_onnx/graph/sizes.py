@@ -13,6 +13,9 @@ CHECKED = "checked"
 SIZE = "size"
 """Where the metadata of a number holds the dimension that it gave its name."""
 
+SHARED = "shared"
+"""Metadata of an input whose values are those of a shared variable that no call updates."""
+
 _LONGEST_SHAPE = 64
 _INTEGERS = (ir.DataType.INT64, ir.DataType.INT32)
 

@@ -12,6 +12,7 @@ from onnx import NodeProto
 
 from pytensor_onnx import native
 from pytensor_onnx.graph.domains import STANDARD_DOMAIN
+from pytensor_onnx.graph.sizes import SHARED
 from pytensor_onnx.kernels.graph_scope import Scope, bodies, captured
 from pytensor_onnx.kernels.instructions import FUNCTIONS, partial_results
 from pytensor_onnx.kernels.limits import FASTER_OUTSIDE, has_many_axes, is_large, is_slow_in_float32
@@ -113,7 +114,8 @@ def fuse(source: bytes, *, every_size: bool = False) -> Fusion:
         A serialized model.
     every_size
         Whether regions have all nodes that the library covers, also nodes that ONNX Runtime runs
-        faster, and, in models without loops too, nodes whose sizes follow from integer inputs.
+        faster, and, in models without loops too, nodes whose sizes follow from any integer input,
+        and not only from shared variables.
     """
     if len(source) > MOST_BYTES and not every_size:
         return Fusion(None)
@@ -131,7 +133,8 @@ def fuse(source: bytes, *, every_size: bool = False) -> Fusion:
         _name_functions(model.graph, None)
     # Numbers of steps decide the sizes of what loops stack.
     has_loop = not {"Loop", "Scan"}.isdisjoint(_operators(model.graph.node))
-    pass_ = _Pass(every_size, _integers(model.graph) if every_size or has_loop else ())
+    is_any_integer = every_size or has_loop
+    pass_ = _Pass(every_size, _integers(model.graph, shared_only=not is_any_integer))
     pass_.run(model.graph, None)
     if not pass_.regions:
         return Fusion(None, stayed=tuple(pass_.stayed))
@@ -154,9 +157,16 @@ def _name_functions(graph: onnx.GraphProto, outer: Scope | None) -> None:
             _name_functions(body, scope)
 
 
-def _integers(graph: onnx.GraphProto) -> list[str]:
-    """Return the inputs that may decide sizes: integers of a vector at most."""
-    types = {x.name: x.type.tensor_type for x in graph.input}
+def _integers(graph: onnx.GraphProto, shared_only: bool) -> list[str]:
+    """Return the inputs that may decide sizes: integers of a vector at most.
+
+    Shared ones, such as the lengths of a PyMC model's dims, hardly ever change; arguments may in
+    every call, for which a plan would be made each time.
+    """
+    given = [
+        x for x in graph.input if not shared_only or any(p.key == SHARED for p in x.metadata_props)
+    ]
+    types = {x.name: x.type.tensor_type for x in given}
     return [name for name, x in types.items() if x.elem_type in INTEGERS and len(x.shape.dim) <= 1]
 
 

@@ -156,6 +156,7 @@ class ONNXLinker(JITLinker):
         """
         from pytensor_onnx.conversion import ConversionOptions, convert
         from pytensor_onnx.graph.origins import take_lines, take_owners
+        from pytensor_onnx.graph.sizes import SHARED
         from pytensor_onnx.pipeline import prepare
         from pytensor_onnx.targets import get_profile
 
@@ -166,6 +167,10 @@ class ONNXLinker(JITLinker):
         )
         converted = convert(graph, options)
         prepare(converted, profile, assume_finite=self.assume_finite)
+        shared = self._shared_inputs(self.fgraph)
+        for variable, value in zip(graph.inputs, converted.model.graph.inputs, strict=False):
+            if variable in shared:
+                value.metadata_props[SHARED] = "yes"
         lines, owners = take_lines(converted.model), take_owners(converted.model, graph)
 
         def open_in_full() -> Session:
@@ -185,8 +190,10 @@ class ONNXLinker(JITLinker):
         return open_session, owners
 
     def _frozen_inputs(self, fgraph: FunctionGraph) -> set[Variable]:
-        if not self.freeze:
-            return set()
+        return self._shared_inputs(fgraph) if self.freeze else set()
+
+    def _shared_inputs(self, fgraph: FunctionGraph) -> set[Variable]:
+        """Return the inputs that are shared variables which the function does not update."""
         updated = {fgraph.inputs[i] for i in (fgraph.update_mapping or {}).values()}
         shared = {v for v in fgraph.inputs if isinstance(v, SharedVariable) and has_tensors(v.type)}
         return shared - updated
