@@ -67,10 +67,19 @@ def of_objects(values: Any) -> np.ndarray:
     (array([1. , 0.5]), array([9007199254740993, 0.5], dtype=object))
     """
     array = np.asarray(values)
+    if array.dtype.kind == "O":
+        return _of_python(array)
     if array.dtype.kind == "f" and not hasattr(values, "dtype") and _has_large(array):
-        objects = np.asarray(values, object)
+        objects = _of_python(np.asarray(values, object))
         return objects if changed(objects, array).any() else array
     return array
+
+
+def _of_python(objects: np.ndarray) -> np.ndarray:
+    """Return objects with Python's numbers for NumPy's, which round integers beside floats."""
+    plain = np.empty_like(objects)
+    plain.flat = [x.item() if isinstance(x, np.integer) else x for x in objects.flat]
+    return plain
 
 
 def _has_large(array: np.ndarray) -> bool:

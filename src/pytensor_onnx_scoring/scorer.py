@@ -97,6 +97,11 @@ class Scorer:
         self._threads = threads
         self._providers = [providers] if isinstance(providers, str) else providers
         self._constants = dict(constants or {})
+        if not isinstance(feature_names, Mapping | None):
+            raise ScoringError(
+                f"feature_names={feature_names!r}: give names by inputs and outputs, as in "
+                "{'X': ['age', 'income']}"
+            )
         self._feature_names = dict(feature_names or {})
         if batch_size != "auto" and not (isinstance(batch_size, int) and batch_size > 0):
             raise ScoringError(f"batch_size={batch_size!r}: give a number of rows, or 'auto'")

@@ -85,7 +85,10 @@ def table_of(table: Any, columns: Sequence[OutputColumn]) -> Table:
     if hasattr(table, "__arrow_c_stream__"):
         import pyarrow
 
-        return table_of(pyarrow.table(table), columns)
+        try:
+            return table_of(pyarrow.table(table), columns)
+        except pyarrow.ArrowInvalid:
+            pass  # A single column has a stream, too.
     raise ScoringError(
         f"{type(table).__module__}.{type(table).__qualname__} is no table: give a dict of columns, "
         "an array, or a DataFrame, Table or RecordBatch of pandas, Polars or pyarrow"

@@ -57,6 +57,8 @@ INTEGERS = {
     "uint64": np.array([1, LARGE], "uint64"),
     "objects": np.array([1, LARGE], object),
     "beside floats": [0.5, LARGE],
+    "NumPy's beside floats": [0.5, np.int64(LARGE)],
+    "objects beside floats": pandas.Series([0.5, np.int64(LARGE)], dtype=object),
     "nested": [[0.5, 1.0], [1.0, LARGE]],
     "nullable": pandas.Series([1, LARGE], dtype="Int64"),
     "arrow": arrow([1, LARGE]),
@@ -263,3 +265,15 @@ def test_relations_of_duckdb_and_readers_of_arrow_are_tables(scorers):
         result = scorers["float64"](read(duckdb.sql(query)))
         assert list(map(float, np.asarray(result["y"]))) == [0.0, 1.0, 2.0]
     assert isinstance(scorers["float64"](duckdb.sql(query)), pyarrow.Table)
+
+
+@pytest.mark.parametrize("series", [pandas.Series([1.0], name="x"), polars.Series("x", [1.0])])
+def test_a_lone_series_is_no_table(scorers, series):
+    with pytest.raises(ScoringError, match="Series is no table: give a dict of columns"):
+        scorers["float64"](series)
+
+
+def test_names_of_features_without_an_input_are_refused():
+    file = file_of("Identity", TensorProto.DOUBLE, ["n", 2], ["n", 2])
+    with pytest.raises(ScoringError, match=r"give names by inputs and outputs, as in"):
+        Scorer(file, feature_names=["a", "b"])
