@@ -14,7 +14,7 @@ import scipy.special
 from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.linalg import lstsq
 
-from pytensor_onnx import export_onnx, load, nn
+from pytensor_onnx import UnsupportedOpError, export_onnx, load, nn
 from pytensor_onnx.conversion import ConversionOptions, convert
 from pytensor_onnx.encodings.small_states import joined
 from pytensor_onnx.graph.traversal import all_nodes
@@ -380,3 +380,24 @@ def test_operations_that_keep_float64_are_listed():
     )
     assert any(text.startswith("float64 kept within Gamma") for text in kept)
     assert not any("float64" in text for text in none)
+
+
+def test_refusals_name_the_operations_of_the_user_and_the_way_out():
+    x = pt.matrix("x", shape=(None, 4))
+    outputs = [pt.gammaln(x), pt.betainc(x, 2.0, 3.0)]
+    with pytest.raises(UnsupportedOpError) as caught:
+        export_onnx([x], outputs, target="openvino", verify=False)
+    head, betainc, gammaln, way_out = str(caught.value).splitlines()
+    assert head == "the target 'openvino' cannot run these operations:"
+    assert betainc.startswith("- Betainc (")
+    assert "outputs = [pt.gammaln(x), pt.betainc" in gammaln
+    assert "and 6 more of float64, for which the runtime returns other numbers" in gammaln
+    assert way_out == 'With precision="float32" the target runs all.'
+    export_onnx([x], outputs, target="openvino", verify=False, precision="float32")
+
+
+def test_float32_is_no_way_out_where_it_is_refused_too():
+    x = pt.matrix("x", shape=(None, 4))
+    with pytest.raises(UnsupportedOpError) as caught:
+        export_onnx([x], pt.gammainc(2.0, x), target="openvino", verify=False)
+    assert 'precision="float32"' not in str(caught.value)

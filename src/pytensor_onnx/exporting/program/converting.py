@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 
 from pytensor_onnx.conversion import ConversionOptions, convert
+from pytensor_onnx.errors import PyTensorONNXError, UnsupportedOpError
 from pytensor_onnx.exporting.requests.arguments import read_opset
 from pytensor_onnx.exporting.requests.request import Request
 from pytensor_onnx.exporting.requests.row_metadata import describe_rows
@@ -21,7 +23,29 @@ from pytensor_onnx.rewriting.networks.opened_operators import opened_for_portabl
 
 
 def convert_graph(written: FunctionGraph, request: Request) -> Conversion:
-    """Convert a graph as written, for the target and in the floats that a request asks for."""
+    """Convert a graph as written, for the target and in the floats that a request asks for.
+
+    Raises
+    ------
+    UnsupportedOpError
+        If the target cannot run it; the message says whether it runs in float32.
+    """
+    try:
+        return _converted(written, request)
+    except UnsupportedOpError as error:
+        options = request.options
+        if "float64" not in str(error) or options.precision is not None:
+            raise
+        try:
+            _converted(written, replace(request, options=replace(options, precision="float32")))
+        except PyTensorONNXError:
+            raise error from None
+        raise UnsupportedOpError(
+            f'{error}\nWith precision="float32" the target runs all.'
+        ) from None
+
+
+def _converted(written: FunctionGraph, request: Request) -> Conversion:
     interface, options = request.interface, request.options
     profile = options.profile
     narrows_to_float32 = options.precision == "float32"

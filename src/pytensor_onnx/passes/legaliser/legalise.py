@@ -19,7 +19,7 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.scope import LocalFunction, ModelScope
 from pytensor_onnx.graph.traversal import all_nodes
 from pytensor_onnx.passes.legaliser.choice import Chooser, Decompositions
-from pytensor_onnx.passes.legaliser.missing_kernels import main_dtype
+from pytensor_onnx.passes.legaliser.missing_kernels import Refusal, describe_refusals, main_dtype
 from pytensor_onnx.passes.legaliser.small_words import split_words
 from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.node_walk import GraphLike, NodeWalk, Results
@@ -90,9 +90,9 @@ def legalise(
     scope.import_domains(model.graph, used)
     store_constants(model.graph, scope)
     if legaliser.refused:
-        listing = "\n".join(f"- {line}" for line in dict.fromkeys(legaliser.refused))
+        listing = describe_refusals(legaliser.refused, model)
         raise UnsupportedOpError(
-            f"the target {profile.name!r} cannot run these operators:\n{listing}{profile.way_out}"
+            f"the target {profile.name!r} cannot run these operations:\n{listing}{profile.way_out}"
         )
     return changes_of(legaliser.changes)
 
@@ -102,7 +102,7 @@ class _Legaliser:
         self.chooser = chooser
         self.scope = scope
         self.changes: Counter[str] = Counter()
-        self.refused: list[str] = []
+        self.refused: list[Refusal] = []
 
     def visit(self, owner: GraphLike, local: LocalFunction | None = None) -> None:
         """Legalise the nodes of a graph or function, and their replacements."""
@@ -136,8 +136,7 @@ class _Legaliser:
 
     def _refuse(self, reason: str, node: ir.Node, local: LocalFunction | None) -> None:
         function = None if local is None else local.function
-        of = "" if function is None else f" of function {function.domain}::{function.name}"
-        self.refused.append(f"{reason} (node {node.name!r}{of})")
+        self.refused.append(Refusal(reason, node, function))
 
 
 def _used_functions(model: ir.Model, scope: ModelScope) -> list[ir.Function]:
