@@ -59,6 +59,11 @@ def main() -> None:
         versions = sorted({*other["versions"], version}, key=_release)
         table = common(table, other["kernels"])
     path.write_text(render(name, versions, table))
+    if path == TABLES / "kernels_onnxruntime.json":
+        sys.path.insert(0, str(Path(__file__).parents[1]))
+        from tests.runtimes.operator_accuracy import measure, write_table
+
+        write_table(name, measure(name))
 
 
 def run(command: list[str], chosen: list[Trial]) -> tuple[str, list[str]]:

@@ -8,7 +8,7 @@ table has the kernels that all of them share, and the name of the first. Shapes,
 parameters are constants, as they are in most files. A dtype counts as right where the model loads,
 runs and returns the results of the installed ONNX Runtime, or of the standard's evaluator where it
 has no kernel. Floats have digits that float32 loses. The table lists apart the dtypes with other
-results.
+results, and the errors of elementwise operators over their whole domain.
 """
 
 import argparse
@@ -28,6 +28,7 @@ from probe_models import DTYPES, Trial, trials
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from tests.runtimes.operator_accuracy import measure, write_table
 from tests.runtimes.results import run_files
 
 OPSETS = range(18, 25)
@@ -83,6 +84,7 @@ def main() -> None:
         return
     path = TABLES / f"kernels_{_stem(names[0])}.json"
     path.write_text(render(names[0].partition("==")[0], versions, dtypes, results))
+    write_table(_stem(names[0]), measure(names[0]))
 
 
 def _stem(name: str) -> str:

@@ -10,6 +10,7 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
+from tests.runtimes.operator_accuracy import START
 from tests.runtimes.portable_models import MODELS
 from tests.runtimes.results import NAMES, OLDER, Results, run_all
 from tests.runtimes.wrong_answers import section, shown
@@ -24,7 +25,9 @@ dependency group `runtimes` has the runtimes. *Refused* files end with an error 
 and TVM are told the sizes of the arrays that they get; tinygrad needs clang for most of them. A
 file of `target="openvino"` or `target="tract"` runs right in its runtime, or the export is refused:
 of these models OpenVINO runs all, and tract 28. The module `MNN.tools` runs pip when it is
-imported: MNN's converter is called without it, as `_tools.mnnconvert`.
+imported: MNN's converter is called without it, as `_tools.mnnconvert`. OpenVINO is told to compute
+in float32, by `core.set_property("CPU", {"INFERENCE_PRECISION_HINT": "f32"})`: by itself it takes
+bfloat16 where the processor has it.
 """
 
 
@@ -37,6 +40,9 @@ def main() -> None:
         results = run_all(chosen, runtimes, Path(folder))
         wrong = shown(runtimes, Path(folder))
     text = page(results) + "\n" + section(wrong)
+    _, start, rest = TARGET.read_text(encoding="utf-8").partition(START)
+    # The errors of operators are measured apart.
+    text += f"\n{start}{rest}" if start else ""
     if sys.argv[1:]:
         print(text)
     else:

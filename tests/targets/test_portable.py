@@ -401,3 +401,44 @@ def test_float32_is_no_way_out_where_it_is_refused_too():
     with pytest.raises(UnsupportedOpError) as caught:
         export_onnx([x], pt.gammainc(2.0, x), target="openvino", verify=False)
     assert 'precision="float32"' not in str(caught.value)
+
+
+TAILS = np.array([-700.0, -300, -87, -40, -37, -19, -1e-3, 1e-300, 19, 40, 700])
+
+
+# tract has no Round in float64, which the exponential of softplus takes.
+@pytest.mark.parametrize(
+    ("target", "dtype"),
+    [
+        ("portable", "float64"),
+        ("portable", "float32"),
+        ("tract", "float32"),
+        ("openvino", "float32"),
+    ],
+)
+def test_sigmoids_and_their_gradients_keep_their_tails(target, dtype):
+    x = pt.vector("x", dtype=dtype)
+    values = TAILS[np.abs(TAILS) < (80 if dtype == "float32" else 800)].astype(dtype)
+    density = 3 * pt.log(pt.softplus(x)) - pt.softplus(x)
+    outputs = [pt.sigmoid(x), pt.softplus(x), pt.grad(density.sum(), x)]
+    sigmoid, softplus, gradient = export_onnx([x], outputs, target=target, verify=False)(values)
+    exact = values.astype("float64")
+    rtol = 1e-14 if dtype == "float64" else 2e-6
+    np.testing.assert_allclose(sigmoid, scipy.special.expit(exact), rtol=rtol)
+    np.testing.assert_allclose(softplus, np.logaddexp(exact, 0), rtol=rtol)
+    slope = scipy.special.expit(exact) * (3 / np.logaddexp(exact, 0) - 1)
+    np.testing.assert_allclose(gradient, slope, rtol=10 * rtol)
+
+
+def test_operators_that_lose_nothing_stay():
+    x = pt.vector("x", dtype="float32")
+    outputs = [pt.exp(x), pt.log(x), pt.tanh(x), pt.arctan(x), nn.sigmoid(x), nn.gelu(x), nn.elu(x)]
+    found = op_types(portable([x], outputs, verify=False))
+    assert sorted(found) == ["Atan", "Elu", "Exp", "Gelu", "Log", "Sigmoid", "Tanh"]
+
+
+def test_a_file_for_openvino_says_how_to_compute_in_float32():
+    x = pt.vector("x")
+    program = export_onnx([x], pt.exp(x), target="openvino", verify=False)
+    assert '"INFERENCE_PRECISION_HINT": "f32"' in program.changes[-1].text
+    assert not any("INFERENCE" in change.text for change in portable([x], pt.exp(x)).changes)

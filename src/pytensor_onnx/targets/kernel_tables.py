@@ -46,6 +46,9 @@ class KernelTable:
         The attributes that make variants of an operator.
     wrong
         The rows of operators that return other results, such as those of another dtype.
+    accuracy
+        The largest errors of elementwise operators by dtype, over their whole domain: in units in
+        the last place, and relative to one where results are smaller.
     """
 
     runtime: str
@@ -56,6 +59,7 @@ class KernelTable:
     rows: Mapping[str, Row]
     variants: Mapping[str, str]
     wrong: Mapping[str, Row] = field(default_factory=dict)
+    accuracy: Mapping[str, Mapping[ir.DataType, tuple[float, float]]] = field(default_factory=dict)
 
     def supports(
         self,
@@ -97,6 +101,10 @@ def load_kernels(file_name: str) -> KernelTable:
         rows={key: _row(row) for key, row in data["kernels"].items()},
         variants=dict(_variant(key) for key in data["kernels"] if "[" in key),
         wrong={key: _row(row) for key, row in data.get("wrong", {}).items()},
+        accuracy={
+            key: {ir.DataType.from_numpy(np.dtype(name)): tuple(e) for name, e in row.items()}
+            for key, row in data.get("accuracy", {}).items()
+        },
     )
 
 

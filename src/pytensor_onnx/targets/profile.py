@@ -8,6 +8,12 @@ import onnx_ir as ir
 
 from pytensor_onnx.targets.kernel_tables import load_kernels
 
+COARSE = 100
+"""Error of an operator in units in the last place that is more than rounding."""
+
+COARSE_ABSOLUTE = 1e-5
+"""The same relative to one or the result, for activations of networks."""
+
 
 @dataclass(frozen=True, eq=False)
 class Profile:
@@ -18,6 +24,10 @@ class Profile:
 
     kernels: str
     """File of the kernel table."""
+
+    others: tuple[str, ...] = ()
+    """Files of kernel tables of further runtimes, whose operators have to be accurate, too: those
+    that the target means, and ONNX Runtime, which verifies files."""
 
     refuses_defaults: bool = False
     """A value given for an input that has a default is refused, or ignored in silence."""
@@ -48,6 +58,9 @@ class Profile:
 
     precision: str | None = None
     """Widest dtype of floats in a model, unless its export asks for another."""
+
+    advice: str = ""
+    """Advice on the runtime, which the changes of a program have."""
 
     latest_opset: int = 23
     """Opset whose operators the runtime is fastest with."""
@@ -116,6 +129,33 @@ class Profile:
         """
         row = load_kernels(self.kernels).wrong.get(op_type)
         return row is not None and dtype in row.at(opset_version)
+
+    def is_coarse(self, op_type: str, dtype: ir.DataType, *, absolute: bool = False) -> bool:
+        """Return whether an elementwise operator loses digits somewhere in its domain.
+
+        Parameters
+        ----------
+        op_type, dtype
+            The operator and its dtype.
+        absolute
+            Whether small results may lose theirs, as activations of networks do.
+
+        Examples
+        --------
+        >>> from pytensor_onnx.targets import get_profile
+        >>> portable = get_profile("portable")
+        >>> portable.is_coarse("Sigmoid", ir.DataType.DOUBLE)
+        True
+        >>> portable.is_coarse("Sigmoid", ir.DataType.FLOAT, absolute=True)
+        False
+        >>> portable.is_coarse("Exp", ir.DataType.DOUBLE)
+        False
+        """
+        for file in (self.kernels, *self.others):
+            ulps, of_one = load_kernels(file).accuracy.get(op_type, {}).get(dtype, (0.0, 0.0))
+            if (of_one > COARSE_ABSOLUTE) if absolute else (ulps > COARSE):
+                return True
+        return False
 
     def accelerates(
         self,

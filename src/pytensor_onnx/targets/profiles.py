@@ -11,6 +11,7 @@ PROMISED_VERSION = "1.30"
 _PORTABLE = Profile(
     "portable",
     kernels="kernels_onnxruntime.json",
+    others=("kernels_openvino.json", "kernels_tract.json"),
     refuses_defaults=True,
     is_portable=True,
     splits_words=True,
@@ -22,18 +23,22 @@ _PORTABLE = Profile(
 _OPENVINO = Profile(
     "openvino",
     kernels="kernels_openvino.json",
+    others=("kernels_onnxruntime.json",),
     refuses_defaults=True,
     is_portable=True,
     splits_words=True,
     precision="float32",
     latest_opset=21,
     avoided=frozenset({"Compress"}),
+    advice="OpenVINO computes in bfloat16 on processors that have it, and in float32 with "
+    'core.set_property("CPU", {"INFERENCE_PRECISION_HINT": "f32"})',
 )
 
 # It runs loops over sequences only.
 _TRACT = Profile(
     "tract",
     kernels="kernels_tract.json",
+    others=("kernels_onnxruntime.json",),
     why_no_draws="tract takes minutes to load them",
     refuses_defaults=True,
     is_portable=True,

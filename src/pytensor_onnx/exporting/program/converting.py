@@ -9,6 +9,7 @@ import numpy as np
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 
+from pytensor_onnx.changes import Change
 from pytensor_onnx.conversion import ConversionOptions, convert
 from pytensor_onnx.errors import PyTensorONNXError, UnsupportedOpError
 from pytensor_onnx.exporting.requests.arguments import read_opset
@@ -103,7 +104,7 @@ def _converted(written: FunctionGraph, request: Request) -> Conversion:
         owners=take_owners(model, fgraph),
         lines=take_lines(model),
         failures=converted.failures,
-        changes=(*notes, *changes),
+        changes=(*notes, *changes, *([Change(profile.advice)] if profile.advice else [])),
         target=options.target,
         narrowing=narrowing,
         request=request,

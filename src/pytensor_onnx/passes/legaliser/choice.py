@@ -119,7 +119,16 @@ class Chooser:
                 choice = self._treat(defect, node, dtype, in_definition)
                 if choice[0] is not None:
                     return choice
-        return (None, "") if self._has_kernel(node, dtype) else self._replace_missing(node, dtype)
+        if not self._has_kernel(node, dtype):
+            return self._replace_missing(node, dtype)
+        if in_definition or not self._is_coarse(node, dtype):
+            return None, ""
+        return self._define(node, dtype, "more accurate")
+
+    def _is_coarse(self, node: ir.Node, dtype: ir.DataType) -> bool:
+        """Return whether the kernel loses more digits than the user accepts."""
+        of_network = has_fallback(node) or is_absolute_error_accepted(node)
+        return self.profile.is_coarse(node.op_type, dtype, absolute=of_network)
 
     def _treat(
         self, defect: Defect, node: ir.Node, dtype: ir.DataType, in_definition: bool
