@@ -178,14 +178,29 @@ def test_a_narrower_file_has_the_expression():
 
 def test_a_result_that_is_left_out_has_a_guard_all_the_same():
     proto = model(
-        [node("LSTM", "x w r", "- y", hidden_size=2)],
+        [node("LSTM", "x w r", "- y", hidden_size=2, direction="bidirectional")],
         ("t", "n", 4),
-        w=floats(1, 8, 4),
-        r=floats(1, 8, 2),
+        w=floats(2, 8, 4),
+        r=floats(2, 8, 2),
     )
     graph, x = from_onnx(proto), sample(proto)
     program = export_onnx(graph.inputs, graph.outputs[0], dynamic_axes=graph.dynamic_axes)
     np.testing.assert_allclose(program(x), by_runtime(proto, x)[0], rtol=1e-5)
+    assert program(x[:, :0]).shape == (2, 0, 2)
+
+
+@pytest.mark.parametrize("operator", ["GRU", "LSTM", "RNN"])
+def test_layers_that_the_runtime_lacks_are_expressions(operator):
+    gates = {"GRU": 3, "LSTM": 4, "RNN": 1}[operator]
+    proto = model(
+        [node(operator, "x w r", "y", hidden_size=2, layout=1)],
+        (2, 3, 4),
+        w=floats(1, 2 * gates, 4),
+        r=floats(1, 2 * gates, 2),
+    )
+    graph, x = from_onnx(proto), sample(proto)
+    found = graph.outputs[0].eval({graph.inputs[0]: x}, mode="ONNX")
+    np.testing.assert_allclose(found, evaluated(graph, x)[0], rtol=1e-5, atol=1e-6)
 
 
 def test_gradients_and_further_axes_take_the_expression():

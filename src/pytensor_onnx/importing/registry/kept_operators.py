@@ -203,8 +203,20 @@ def _is_kept(
     if is_whole(node):
         # Layers that are trained share the steps of the result and of its gradient.
         is_trained = any(isinstance(v, SharedVariable) for v in given)
-        return not (is_trained and node.op_type in _RECURRENT)
+        is_loop = is_trained and node.op_type in _RECURRENT
+        return not is_loop and _has_kernel(node, attributes)
     return len(set(given)) == len(given) and _is_formula(given, results)
+
+
+def _has_kernel(node: ir.Node, attributes: Mapping[str, Any]) -> bool:
+    """Return whether ONNX Runtime computes this case of an operator that is kept."""
+    if node.op_type in _RECURRENT:
+        return not attributes.get("layout")  # it has no batches in front
+    if node.op_type == "Attention":
+        # It returns other scores beside past keys, and takes no lengths with some masks.
+        has_scores = len(node.outputs) > 3 and node.outputs[3].name != ""
+        return not has_scores and not any(node.inputs[6:7])
+    return True
 
 
 def _is_product_of_scales(node: ir.Node, given: Sequence[Variable]) -> bool:

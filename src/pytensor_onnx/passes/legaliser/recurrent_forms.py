@@ -80,10 +80,9 @@ def give_state(build: Builder, node: ir.Node) -> list[ir.Value]:
 
 def _zero_state(build: Builder, node: ir.Node) -> ir.Value:
     x, r = required(node.inputs[0]), required(node.inputs[2])
-    batch, hidden = build.Shape(x, start=1, end=2), build.Shape(r, start=2)
-    return build.Expand(
-        build.number_like(x, 0), build.Concat(build.ints([1]), batch, hidden, axis=0)
-    )
+    directions, hidden = build.Shape(r, end=1), build.Shape(r, start=2)
+    batch = build.Shape(x, start=1, end=2)
+    return build.Expand(build.number_like(x, 0), build.Concat(directions, batch, hidden, axis=0))
 
 
 def _operator(build: Builder, node: ir.Node, operands: Sequence[ir.Value | None]) -> list[ir.Value]:
