@@ -414,3 +414,16 @@ def test_an_error_of_the_computation_of_all_draws_is_not_hidden(
     monkeypatch.setattr("pytensor_onnx.pymc.forward.vectorize_graph", fail)
     with pytest.raises(TypeError, match="a mistake"):
         export_predictor(linear(), POSTERIOR, outputs=["mu"])
+
+
+def test_an_error_of_a_run_names_the_call_and_not_the_export() -> None:
+    with pm.Model() as model:
+        group = pm.Data("group", np.array([0, 1, 2]))
+        pm.Normal("y", pm.Normal("z", shape=6)[group], 1, observed=np.zeros(3), shape=group.shape)
+    predict = export_predictor(model, {"z": np.zeros((1, 5, 6))}, verify=False)
+    with pytest.raises(IndexError) as caught:
+        predict(group=[0, 6, 1], seed=1)
+    text = str(caught.value)
+    assert "index 6 into z is out of range for an axis of size 6" in text
+    assert "predict(group=[0, 6, 1], seed=1)" in text
+    assert "export_predictor" not in text

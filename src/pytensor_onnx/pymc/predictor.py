@@ -39,6 +39,7 @@ from pytensor_onnx.pymc.model_graphs import ModelGraph
 from pytensor_onnx.pymc.posterior import check_lengths, posterior_of, read_posterior
 from pytensor_onnx.pymc.row_keys import Keys
 from pytensor_onnx.pymc.shared_options import read_options
+from pytensor_onnx.user_code import untraced
 
 DRAWS, PROBABILITIES = "draws", "probabilities"
 _MOST_NUMBERS = 100_000
@@ -49,6 +50,7 @@ _FEW = 16
 KINDS = (DRAWS, "mean", "sd", "quantiles", "hdi", PROBABILITIES)
 
 
+@untraced()
 @fewer_collections()
 @working("exporting")
 def export_predictor(

@@ -27,6 +27,7 @@ from pytensor_onnx.graph.origins import (
 )
 from pytensor_onnx.running.error_table import MEANINGS
 from pytensor_onnx.running.operand_shapes import Shapes, expands, operand_shapes, products_fit
+from pytensor_onnx.user_code import line_in, trace_of_caller
 
 _BUILT_IN: dict[str, type[RunError]] = {
     "IndexError": RunIndexError,
@@ -117,6 +118,8 @@ def _where(model: ir.Model, place: Place | None, lines: Lines) -> list[str]:
     for i, (operation, line) in enumerate(found[:_MOST_PLACES]):
         details += [f"{'or in:' if i else 'in:   '}    {operation}"] if operation else []
         details += [f"made at:  {line}"] if line else []
+    if not any(line for _, line in found) and (caller := line_in(trace_of_caller())):
+        details.append(f"call:     {caller}")
     rest = len(found) - _MOST_PLACES
     return [*details, f"or in:    {rest} other places"] if rest > 0 else details
 
