@@ -38,8 +38,6 @@ _ONE = (IfElse, OpFromGraph, RandomVariable, Scan)
 """Operations that are exported as one, or not at all."""
 _DECOMPOSED = frozenset({"Clip", "Gemm", "Max", "Mean", "Min", "Pow", "Shape", "Size", "Sum"})
 """Operators whose expressions the exporter joins, or merges with those around them."""
-_DIFFERENT = {"Resize": ("coordinate_transformation_mode", "align_corners")}
-"""Operators, attributes and values for which ONNX Runtime deviates from the standard."""
 _RECURRENT = frozenset({"GRU", "LSTM", "RNN"})
 _QUANTISED = frozenset(
     {"ConvInteger", "DequantizeLinear", "DynamicQuantizeLinear"}
@@ -195,16 +193,14 @@ def _is_kept(
         return False
     if node.domain not in ("", "ai.onnx") or node.op_type in _DECOMPOSED:
         return False
-    name, value = _DIFFERENT.get(node.op_type, ("", None))
-    if name in attributes and attributes[name] == value:
+    if not _has_kernel(node, attributes):
         return False
     if _is_product_of_scales(node, given):
         return True
     if is_whole(node):
         # Layers that are trained share the steps of the result and of its gradient.
         is_trained = any(isinstance(v, SharedVariable) for v in given)
-        is_loop = is_trained and node.op_type in _RECURRENT
-        return not is_loop and _has_kernel(node, attributes)
+        return not (is_trained and node.op_type in _RECURRENT)
     return len(set(given)) == len(given) and _is_formula(given, results)
 
 
@@ -216,7 +212,9 @@ def _has_kernel(node: ir.Node, attributes: Mapping[str, Any]) -> bool:
         # It returns other scores beside past keys, and takes no lengths with some masks.
         has_scores = len(node.outputs) > 3 and node.outputs[3].name != ""
         return not has_scores and not any(node.inputs[6:7])
-    return True
+    if node.op_type == "MaxUnpool":
+        return not any(node.inputs[2:3])  # it writes to other places of a given shape
+    return attributes.get("coordinate_transformation_mode") != "align_corners"
 
 
 def _is_product_of_scales(node: ir.Node, given: Sequence[Variable]) -> bool:
