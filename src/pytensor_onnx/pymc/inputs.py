@@ -60,6 +60,12 @@ class Input:
         step = rng.uniform(-0.5, 0.5, self.example.shape)
         return (self.example + step).astype(self.example.dtype)
 
+    def at(self, values: Sequence[float]) -> np.ndarray:
+        """Return an array of values in turns; an input that is not free keeps its example."""
+        if not self.free:
+            return self.example
+        return np.resize(np.asarray(values, self.example.dtype), self.example.shape)
+
     def of_batch(self, rng: np.random.Generator) -> Input:
         """Return the input of a batch of points."""
         variable, axes = self.variable, self.axes
@@ -185,6 +191,12 @@ class Inputs:
         if not points:
             raise ArgumentError("the model has no free variables, and there is no batch of points")
         return Inputs(new), points
+
+    def tails(self) -> list[list[np.ndarray]]:
+        """Return points whose free values are at 40 and -40, and in turns at both."""
+        if not any(x.free for x in self._all):
+            return []
+        return [[x.at(values) for x in self._all] for values in ((-40,), (40,), (-40, 40))]
 
     def moved(self, rng: np.random.Generator) -> list[np.ndarray]:
         """Return other arrays for the inputs that may have other values."""

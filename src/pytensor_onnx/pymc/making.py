@@ -137,7 +137,8 @@ def _verify(program: ONNXProgram, inputs: Inputs, size: int | None) -> None:
     points = [inputs.examples, inputs.moved(np.random.default_rng(1))]
     if all(map(np.array_equal, *points)):
         points.pop()
-    program.verify_on([_as_inputs(program, point) for point in points])
+    tails = [_as_inputs(program, point) for point in inputs.tails()]
+    program.verify_on([_as_inputs(program, point) for point in points], tails=tails)
 
 
 def _of_batch(

@@ -413,3 +413,38 @@ def test_programs_that_fail_on_all_samples_ask_for_example_inputs(x):
     with pytest.raises(VerificationError, match=r"(?s)fails on sampled.*give example_inputs"):
         export_onnx([x], y)
     assert "equal" in str(export_onnx([x], y, example_inputs=[np.ones(1016)]).verification)
+
+
+@pytest.mark.parametrize(
+    "output", ["sigmoid", "gradient", pytest.param("density", marks=pytest.mark.slow)]
+)
+def test_operators_that_lose_their_tails_are_found(monkeypatch, output):
+    """As files for other runtimes had ONNX Runtime's Sigmoid, which is zero below -37."""
+    monkeypatch.setattr("pytensor_onnx.targets.profile.COARSE", np.inf)
+    x = pt.vector("x")
+    density = (3 * pt.log(pt.softplus(x)) - pt.softplus(x)).sum()
+    outputs = {"sigmoid": pt.sigmoid(x), "gradient": pt.grad(density, x)}
+    if output in outputs:
+        with pytest.raises(VerificationError, match=r"found 0\.0, .*\n.*\n.*values at -40"):
+            export_onnx([x], outputs[output], target="portable")
+        return
+    pm, pymc = pytest.importorskip("pymc"), pytest.importorskip("pytensor_onnx.pymc")
+    with pm.Model() as model:
+        pm.Poisson("y", pt.softplus(pm.Normal("eta", 0, 100)), observed=[3])
+    with pytest.raises(VerificationError, match=r"dlogp.*\n.*\n.*values extreme"):
+        pymc.export_logp(model, target="portable")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: pt.log(1 - pt.sigmoid(x)),
+        lambda x: pt.sqrt(x**2 + 1) - abs(x),
+        lambda x: pt.log(pt.exp(x) + pt.exp(-x)),
+        lambda x: (x + 1e-3) - x,
+        lambda x: 1 - pt.tanh(x) ** 2,
+    ],
+)
+def test_tails_where_formulas_round_or_overflow_are_no_differences(function):
+    x = pt.vector("x")
+    assert export_onnx([x], function(x)).verification.verdict == "equal"

@@ -294,14 +294,23 @@ class ONNXProgram(Runner):
         state: Mapping[str, np.ndarray] | None = None,
         *,
         values: bool = False,
+        tails: Sequence[Sequence[Any]] = (),
     ) -> ONNXProgram:
-        """Verify as by `verify`, on each of several lists of inputs; on samples without any."""
+        """Verify as by `verify`, on each of several lists of inputs; on samples without any.
+
+        In ``tails``, further lists of extreme inputs, results that are not finite do not count.
+        """
         from pytensor_onnx.exporting.verification.verification import verify_conversion
 
         try:
             with working("comparing with PyTensor"):
                 self.verification = verify_conversion(
-                    self.conversion, lambda: self.session_of_file, inputs, state, values=values
+                    self.conversion,
+                    lambda: self.session_of_file,
+                    inputs,
+                    state,
+                    values=values,
+                    tails=tails,
                 )
         except VerificationError as error:
             self.verification = error.verification or self.verification

@@ -51,6 +51,19 @@ Any two inputs that are not a multiple of five apart have all pairs of kinds amo
 """
 
 
+TAILS: dict[str, float] = {
+    "at -40": -40.0,
+    "at 40": 40.0,
+    "at -700": -700.0,
+    "at 700": 700.0,
+    "tiny": 1e-30,
+}
+"""Values around which elementwise graphs are compared as well: operators lose small results there.
+
+All elements are about equal, so that results of one size do not hide the loss of smaller ones.
+"""
+
+
 @dataclass(frozen=True)
 class Sample:
     """One array for each input of a model.
@@ -95,7 +108,7 @@ def sample(
         Number of the choice of sizes, one of `ATTEMPTS`; some have different sizes for different
         names, the others equal sizes.
     kind
-        Values, one of `KINDS`.
+        Values, one of `KINDS` or `TAILS`.
     sizes
         Sizes of dimensions that are known, such as those of a state.
 
@@ -105,7 +118,7 @@ def sample(
     >>> str(sample([x])), str(sample([x], 1, "around 100"))
     ('sampled inputs (x [3, 2])', 'sampled inputs (x [4, 2]; values around 100)')
     """
-    number = KINDS.index(kind)
+    number = [*KINDS, *TAILS].index(kind)
     rng = np.random.default_rng([attempt, number] if number else attempt)
     step, start = divmod(max(number - len(_FLOATS), 0), len(_MIXED))
     rank = max((_unknown(value) for value in inputs), default=0)
@@ -123,8 +136,10 @@ def sample(
                 size = min(longest, _SIZES[attempt][len(chosen) % len(_SIZES[attempt])])
                 shape.append(chosen.setdefault(str(dim), size))
         mixed = _MIXED[(start + position * (step + 1)) % len(_MIXED)]
-        arrays.append(_draw(rng, value, tuple(shape), kind if kind in _FLOATS else mixed))
-    return Sample(arrays, [str(v.name) for v in inputs], kind if kind in _FLOATS else "mixed")
+        chosen_kind = mixed if kind.startswith("mixture") else kind
+        arrays.append(_draw(rng, value, tuple(shape), chosen_kind))
+    name = "mixed" if kind.startswith("mixture") else kind
+    return Sample(arrays, [str(v.name) for v in inputs], name)
 
 
 def known_sizes(values: Sequence[ir.Value], arrays: Sequence[np.ndarray]) -> dict[str, int]:
@@ -153,10 +168,12 @@ def _draw(
     rng: np.random.Generator, value: ir.Value, shape: tuple[int, ...], kind: str
 ) -> np.ndarray:
     dtype = np.dtype("float64") if value.dtype is None else value.dtype.numpy()
+    if dtype.kind == "f" and kind in TAILS:
+        return np.asarray(TAILS[kind] * (1 + 0.02 * rng.random(shape)), dtype=dtype)
     if dtype.kind == "f":
         return np.asarray(_FLOATS[kind](rng, shape), dtype=dtype)
     if dtype.kind == "b":
         return np.asarray(rng.integers(0, 2, size=shape), dtype=dtype)
-    low, high = _INTEGERS[kind]
+    low, high = _INTEGERS.get(kind, _INTEGERS["normal"])
     low = max(low, int(np.iinfo(dtype).min))
     return np.asarray(rng.integers(low, high + 1, size=shape), dtype=dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -9,6 +10,9 @@ from typing import Any
 
 import numpy as np
 import onnx_ir as ir
+from pytensor.tensor.basic import Alloc, MakeVector, TensorFromScalar
+from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
+from pytensor.tensor.shape import Shape, Shape_i
 
 from pytensor_onnx.errors import PyTensorONNXError, VerificationError
 from pytensor_onnx.exporting.verification.comparison import Comparison
@@ -21,6 +25,7 @@ from pytensor_onnx.exporting.verification.sampling import (
     KINDS,
     LONG_ATTEMPT,
     OTHER_ATTEMPTS,
+    TAILS,
     Sample,
 )
 from pytensor_onnx.graph.weights import is_large, without_weights
@@ -28,6 +33,8 @@ from pytensor_onnx.running.session import Session
 from pytensor_onnx.user_code import NOT_OF_USERS
 
 _ILL_CONDITIONED_SIZES = 2
+_SECONDS_OF_TAILS = 1.0
+_ELEMENTWISE = (Elemwise, DimShuffle, CAReduce, Alloc, MakeVector, Shape, Shape_i, TensorFromScalar)
 
 
 def verify_conversion(
@@ -37,6 +44,7 @@ def verify_conversion(
     state: Mapping[str, np.ndarray] | None = None,
     *,
     values: bool = False,
+    tails: Sequence[Sequence[Any]] = (),
 ) -> Verification:
     """Check a model, load it and compare its results with those of the graph.
 
@@ -52,6 +60,9 @@ def verify_conversion(
         Values of the state by name, where other than those at export.
     values
         Whether to compare all values within the model, too.
+    tails
+        Further lists of extreme inputs, on which results are compared where PyTensor's are beyond
+        doubt.
 
     Warns
     -----
@@ -66,6 +77,12 @@ def verify_conversion(
     """
     session, note = checked_session(conversion.model, open_session)
     comparison = compare(conversion, session, inputs, state)
+    start = time.perf_counter()
+    for arrays in tails if comparison.evidence.is_run else ():
+        if time.perf_counter() - start < _SECONDS_OF_TAILS:
+            given = conversion.arrays(arrays)
+            names = [str(v.name) for v in conversion.inputs]
+            comparison.compare_tail(Sample(given, names, "extreme"))
     omitted = comparison.evidence.omitted()
     if omitted:
         text = f"verification: {omitted}; {OWN_INPUTS}"
@@ -145,6 +162,9 @@ def _search(comparison: Comparison, by_rewritten: bool) -> None:
                 break
         if comparison.evidence.is_complete():
             break
+    if accepted is not None and not by_rewritten and _is_elementwise(comparison.conversion):
+        for kind in TAILS:
+            comparison.compare_tail(comparison.sample(accepted, kind))
     if comparison.evidence.refusal and accepted is not None and accepted < LONG_ATTEMPT:
         # The shortest inputs that are not refused may be without a frame.
         comparison.can_compare(comparison.sample(LONG_ATTEMPT), by_rewritten)
@@ -152,3 +172,14 @@ def _search(comparison: Comparison, by_rewritten: bool) -> None:
     for size in OTHER_ATTEMPTS if inputs and accepted is not None else ():
         if size != accepted and not comparison.evidence.is_complete(_ILL_CONDITIONED_SIZES):
             comparison.can_compare(comparison.sample(size), by_rewritten)
+
+
+def _is_elementwise(conversion: Conversion) -> bool:
+    """Return whether a graph of floats consists of elementwise operations, sums and constants."""
+    floats = {"float32", "float64"}
+    inputs = conversion.reference.inputs
+    return any(getattr(v.type, "dtype", "") in floats for v in inputs) and all(
+        isinstance(node.op, _ELEMENTWISE)
+        and all(v.type.dtype in floats | {"bool", "int64", "int8"} for v in node.outputs)
+        for node in conversion.reference.toposort()
+    )
