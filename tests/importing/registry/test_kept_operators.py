@@ -254,7 +254,9 @@ def test_a_written_rms_norm_becomes_one():
     np.testing.assert_allclose(program(x), by_runtime(proto, x)[0], rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("change", ["other array", "fourth power", "another axis"])
+@pytest.mark.parametrize(
+    "change", ["other array", "fourth power", "another axis", "epsilon of three axes"]
+)
 def test_what_is_nearly_a_layer_norm_stays_as_it_is(change):
     nodes = [
         node("ReduceMean", "x", "m", axes=[0 if change == "another axis" else -1]),
@@ -266,7 +268,10 @@ def test_what_is_nearly_a_layer_norm_stays_as_it_is(change):
         node("Add", "k b", "y"),
     ]
     power = np.float32(4 if change == "fourth power" else 2)
-    proto = model(nodes, ("n", 4), **{**NORM, "two": power})
+    changed = {**NORM, "two": power}
+    if change == "epsilon of three axes":
+        changed["e"] = np.full((1, 1, 1), 1e-5, "float32")
+    proto = model(nodes, ("n", 4), **changed)
     graph, x = from_onnx(proto), sample(proto)
     program = export_onnx(graph.inputs, graph.outputs[0], verify=False)
     assert "LayerNormalization" not in operators(program)

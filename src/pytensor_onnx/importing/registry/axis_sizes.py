@@ -217,8 +217,9 @@ def _computed(number: Variable) -> Dim:
         case ScalarFromTensor() | TensorFromScalar():
             return _value(node.inputs[0])
         case Elemwise(scalar_op=ps.Cast()):
-            is_integer = node.inputs[0].type.dtype.startswith(("int", "uint"))
-            return _value(node.inputs[0]) if is_integer else None
+            # Narrower integers would wrap, and floats round.
+            dtypes = {node.inputs[0].type.dtype, node.outputs[0].type.dtype}
+            return _value(node.inputs[0]) if dtypes <= {"int32", "int64"} else None
         case Elemwise(scalar_op=ps.Add()):
             return sum_dim([_value(v) for v in node.inputs])
         case Elemwise(scalar_op=ps.Sub()):

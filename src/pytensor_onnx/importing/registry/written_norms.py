@@ -187,10 +187,11 @@ def _base(value: ir.Value, variable_of: VariableOf) -> ir.Value | None:
 
 
 def _number(value: ir.Value | None, variable_of: VariableOf) -> float | None:
-    """Return the one number of a constant."""
+    """Return the one number of a constant, which gives no axes to what it meets."""
     variable = None if value is None else variable_of(value)
     array = known(variable) if isinstance(variable, Variable) else None
-    return float(array.item()) if array is not None and array.size == 1 else None
+    is_number = array is not None and array.size == 1 and array.ndim <= 1
+    return float(array.item()) if array is not None and is_number else None
 
 
 def _is_parameter(parameter: Any, x: TensorVariable, axes: int) -> bool:
