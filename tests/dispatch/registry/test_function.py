@@ -65,9 +65,9 @@ def test_an_operator_without_a_kernel_becomes_a_function_and_one_with_a_kernel_s
 
 def test_portable_models_have_operators_where_runtimes_have_kernels():
     x = pt.vector("x", dtype="float32")
-    outputs = [pt.erf(x), pt.tan(x), pt.arcsinh(x)]
+    outputs = [pt.arctan(x), pt.tan(x), pt.arcsinh(x)]
     program = export_onnx([x], outputs, target="portable", verify=False)
-    assert sorted(op_types(program)) == ["Asinh", "Erf", "Tan"]
+    assert sorted(op_types(program)) == ["Asinh", "Atan", "Tan"]
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
