@@ -112,7 +112,7 @@ def test_results_of_functions_keep_their_bits(optimization):
 
 def applied_optimizers(capfd, disabled=()):
     """Return the names of the optimizers that a session applies."""
-    options = SessionOptions().to_runtime()
+    options = SessionOptions(config={"session.disable_quant_qdq": "0"}).to_runtime()
     options.log_severity_level = 0
     options.log_verbosity_level = 1
     model = export_onnx([x := pt.vector("x")], x + 1, verify=False).proto
