@@ -138,10 +138,10 @@ def is_interruption(error: BaseException) -> bool:
     Examples
     --------
     >>> def stop():
-    ...     raise ValueError("after 3 s")
+    ...     raise TimeoutError("after 3 s")
     >>> try:
     ...     stop()
-    ... except ValueError as error:
+    ... except TimeoutError as error:
     ...     is_interruption(error)
     True
     """
