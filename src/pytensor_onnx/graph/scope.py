@@ -69,7 +69,7 @@ class ModelScope:
         self.as_imported = as_imported
         self.fixes_sizes = fixes_sizes
         self.broadcasts = False  # computed axes of one element, as in imported models
-        self.checked_sizes: set[frozenset[Dim]] = set()
+        self.checked_sizes: list[set[Dim]] = []
         self.is_portable = is_portable
         self.widens = widens
         self.has_scan = has_scan

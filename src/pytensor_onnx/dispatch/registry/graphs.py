@@ -165,9 +165,9 @@ class GraphConverter:
             if first == second or not any(is_open):
                 continue
             sizes.part(*pair, known=first if is_open[1] else second)
-            if frozenset((first, second)) in scope.checked_sizes:
+            if {first, second} in scope.checked_sizes:
                 continue
-            scope.checked_sizes.add(frozenset((first, second)))
+            scope.checked_sizes.append({first, second})
             if is_open[1]:
                 checked[k] = self._checked_size(checked[k], other, inputs[i], axis)
             else:
