@@ -76,10 +76,9 @@ def explain(
         found = _RESHAPED.search(message) if check.endswith(NO_BROADCAST) else None
         if found:
             axes = zip(*(map(int, part.split(",")) for part in found.groups()), strict=True)
-            small, large = next((sorted(x) for x in axes if len({*x}) > 1), (1, 1))
-            parts = [NO_BROADCAST] if small == 1 else []
-            parts.append(BROADCAST.format(first=small, second=large))
-            return RunValueError(_lines([*parts, *details]))
+            small, large = next(sorted(sizes) for sizes in axes if len({*sizes}) > 1)
+            text = f"{BROADCAST.format(first=small, second=large)}"
+            return RunValueError(_lines([NO_BROADCAST, text][small != 1 :] + details))
         return _checked(check, failures, details)
     into = _indexed(model, place)
     for meaning in MEANINGS:
