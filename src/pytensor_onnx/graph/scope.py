@@ -68,8 +68,6 @@ class ModelScope:
         self.opset_version = opset_version
         self.as_imported = as_imported
         self.fixes_sizes = fixes_sizes
-        self.broadcasts = False  # computed axes of one element, as in imported models
-        self.checked_sizes: list[set[Dim]] = []
         self.is_portable = is_portable
         self.widens = widens
         self.has_scan = has_scan
@@ -215,7 +213,7 @@ class ModelScope:
             first, second = second, first
         if isinstance(second, str) and second in parts_of(first):
             first, second = second, first
-        is_size = isinstance(first, int) and self.is_computed(second)
+        is_size = isinstance(first, int) and self._is_computed(second)
         if isinstance(second, str) and not is_size and self._is_free_of(first, second):
             self._equal_dims[second] = first
 
@@ -232,8 +230,7 @@ class ModelScope:
         dims = {self.canonical_dim(first), self.canonical_dim(second)}
         return len(dims) == 2 and dims <= self._computed_dims
 
-    def is_computed(self, dim: Dim) -> bool:
-        """Return whether a size is computed by the model, and no size of an input."""
+    def _is_computed(self, dim: Dim) -> bool:
         return isinstance(dim, ComputedSize) or dim in self._computed_dims
 
     def _rank(self, dim: str | int) -> int:

@@ -14,7 +14,7 @@ from pytensor_onnx.errors import (
     RunValueError,
     RunZeroDivisionError,
 )
-from pytensor_onnx.graph.failures import CHECK, NO_BROADCAST, fails_by
+from pytensor_onnx.graph.failures import CHECK, fails_by
 from pytensor_onnx.graph.origins import (
     LOOP,
     OP,
@@ -25,7 +25,7 @@ from pytensor_onnx.graph.origins import (
     origins,
     places,
 )
-from pytensor_onnx.running.error_table import BROADCAST, MEANINGS
+from pytensor_onnx.running.error_table import MEANINGS
 from pytensor_onnx.running.operand_shapes import Shapes, expands, operand_shapes, products_fit
 from pytensor_onnx.user_code import line_in, trace_of_caller
 
@@ -36,7 +36,6 @@ _BUILT_IN: dict[str, type[RunError]] = {
     "ZeroDivisionError": RunZeroDivisionError,
 }
 _INDEX = re.compile(r"\bidx=(\d+)")
-_RESHAPED = re.compile(r"Input shape:\{(.*?)\}, requested shape:\{(.*?)\}")
 _MOST_PLACES = 3
 _FAILED = re.compile(r"while running (\w+) node\. Name:'(.*?)' Status Message: ?", re.DOTALL)
 
@@ -73,12 +72,6 @@ def explain(
     details.append(f"runtime:  {runtime}")
     check = place.node.metadata_props.get(CHECK) if place else None
     if check is not None:
-        found = _RESHAPED.search(message) if check.endswith(NO_BROADCAST) else None
-        if found:
-            axes = zip(*(map(int, part.split(",")) for part in found.groups()), strict=True)
-            small, large = next(sorted(sizes) for sizes in axes if len({*sizes}) > 1)
-            text = f"{BROADCAST.format(first=small, second=large)}"
-            return RunValueError(_lines([NO_BROADCAST, text][small != 1 :] + details))
         return _checked(check, failures, details)
     into = _indexed(model, place)
     for meaning in MEANINGS:

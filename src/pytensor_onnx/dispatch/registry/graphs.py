@@ -32,7 +32,6 @@ from pytensor_onnx.encodings import is_encoded, tensor_types
 from pytensor_onnx.errors import LoweringError, Problem, UnsupportedCase
 from pytensor_onnx.graph.builder import Builder, Described
 from pytensor_onnx.graph.dims import Dim, dims_of
-from pytensor_onnx.graph.failures import NO_BROADCAST, name_failure
 from pytensor_onnx.graph.origins import LINE, LOOP, NODE, OP, VARIABLE
 from pytensor_onnx.ops.loops.loop_check_ops import loop_of_index
 from pytensor_onnx.user_code import user_line
@@ -114,7 +113,7 @@ class GraphConverter:
                 check_type(variable.type)
             check_operands(node)
             inputs = [self.value_of(variable) for variable in node.inputs]
-            inputs, sizes = self._equate_sizes(node, inputs)
+            sizes = self._equate_sizes(node, inputs)
             lowered = onnx_funcify(node.op, node, self.build, *inputs)
         except UnsupportedCase as case:
             self._add_problem(node, case, line)
@@ -135,60 +134,13 @@ class GraphConverter:
                 self._adopt(variable, value, sizes.get(variable, ()))
             self.values[variable] = value
 
-    def _equate_sizes(
-        self, node: Apply, inputs: Sequence[Any]
-    ) -> tuple[list[Any], dict[Variable, list[Dim]]]:
-        """Record sizes that a node needs to be equal.
-
-        Returns the operands, checked where nothing else compares their sizes, and known dimensions
-        of the results.
-        """
+    def _equate_sizes(self, node: Apply, inputs: Sequence[Any]) -> dict[Variable, list[Dim]]:
+        """Record sizes that a node needs to be equal; return known dimensions of its results."""
         if not self.typed or not self.build.always_runs:
-            return list(inputs), {}
+            return {}
         sizes = OperandSizes(node, inputs, self.build.scope.are_computed_apart)
-        checked = self._checked_sizes(sizes, inputs)
         self.build.equate_sizes(sizes.pairs, [x for x in inputs if isinstance(x, ir.Value)])
-        return checked, dict(zip(node.outputs, sizes.results, strict=False))
-
-    def _checked_sizes(self, sizes: OperandSizes, inputs: Sequence[Any]) -> list[Any]:
-        """Return operands with checks of computed sizes, of which the runtime would broadcast one.
-
-        Sizes with a check keep their own names, by which passes would find the check needless.
-        """
-        scope, checked = self.build.scope, list(inputs)
-        if scope.broadcasts:
-            return checked
-        for (i, axis), (k, other) in sizes.batch_pairs:
-            pair = (dims_of(inputs[i]) or ())[axis], (dims_of(inputs[k]) or ())[other]
-            first, second = map(scope.canonical_dim, pair)
-            is_open = [dim == 1 or scope.is_computed(dim) for dim in (first, second)]
-            if first == second or not any(is_open):
-                continue
-            sizes.part(*pair, known=first if is_open[1] else second)
-            if {first, second} in scope.checked_sizes:
-                continue
-            scope.checked_sizes.append({first, second})
-            if is_open[1]:
-                checked[k] = self._checked_size(checked[k], other, inputs[i], axis)
-            else:
-                checked[i] = self._checked_size(checked[i], axis, inputs[k], other)
-        return checked
-
-    def _checked_size(self, x: ir.Value, axis: int, like: ir.Value, other: int) -> ir.Value:
-        """Return a value whose axis has the size of an axis of another one, or fail.
-
-        A Reshape costs a tenth of a branch in the runtime, and nothing in a region.
-        """
-        build = self.build
-        if build.scope.is_portable:
-            return x
-        target = build.sizes(like, other, other + 1)
-        if (rank := len(dims_of(x) or ())) > 1:
-            # A zero keeps the size of an axis. The runtime makes a joined size -1.
-            target = build.Mul(target, build.ints([int(i == axis) for i in range(rank)]))
-        checked: ir.Value = build.Reshape(x, target)
-        name_failure(build, checked, ValueError(NO_BROADCAST))
-        return checked
+        return dict(zip(node.outputs, sizes.results, strict=False))
 
     def _line(self, node: Apply) -> str:
         """Return the user's line for a node; a gradient without one takes the line of an operand.
