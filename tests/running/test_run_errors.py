@@ -145,7 +145,7 @@ CASES = {
     ),
     "choice": (
         lambda: pt.switch(x[: i - 2] > 0, y[: i - 1], 0.0),
-        "arrays that must have one shape have the shapes (3,) and (4,)",
+        "operands cannot be broadcast together: one axis has the sizes 3 and 4",
     ),
     "negative size": (lambda: pt.zeros(-i) + i, "negative dimensions are not allowed"),
     "step of a slice": (lambda: x[:: i - 5], "the step of a slice cannot be zero"),
