@@ -179,7 +179,9 @@ class Session:
         self._plain: onnxruntime.InferenceSession | None = None
         self._refusals = 0
         threads = 1 if self.work and not self.work.is_large else None
-        self._use(self._load_fused(threads), has_regions=self._fusion is not None)
+        runtime = self._load_fused(threads)
+        fused = self._fusion.model if self._fusion else None
+        self._use(runtime, has_regions=fused is not None)
         if self.work and (self.work.is_large or self.work.is_fixed):
             self.work = None
         given = [x for x in self.runtime.get_inputs() if x.name not in self._weights]
@@ -323,9 +325,10 @@ class Session:
 
     def _load_fused(self, threads: int | None) -> onnxruntime.InferenceSession:
         """Load the model with its regions, without them where the library refuses a tape."""
-        if self._fusion is not None:
+        fused = self._fusion.model if self._fusion else None
+        if fused is not None:
             try:
-                return self._load(self._fusion.model, threads)
+                return self._load(fused, threads)
             except PyTensorONNXError as error:
                 # The checks of tapes are those of tapes from outside: a refusal costs speed only.
                 if "malformed tape" not in str(error):
