@@ -37,7 +37,7 @@ _BEGINNINGS: tuple[tuple[int, bytes, str], ...] = (
     (0, b"\x7fELF", "it is a program or a library"),
     (0, b"MZ", "it is a program or a library"),
 )
-"""Offset, bytes there, and what the file is."""
+"""Offset, bytes at the offset, and name of the kind of file."""
 
 
 def why_no_model(source: str | os.PathLike[str] | bytes) -> str:
@@ -105,7 +105,7 @@ def _of_beginning(beginning: bytes) -> str:
 
 
 def _of_archive(path: Path | None) -> str:
-    """Say what a ZIP archive has."""
+    """Name the kind of file that a ZIP archive holds."""
     names: list[str] = []
     if path is not None:
         try:

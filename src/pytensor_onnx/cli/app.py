@@ -141,7 +141,7 @@ class _Lines(logging.Handler):
 
 
 def _print_log(name: str) -> None:
-    """Print what a package logs in the form of this program's warnings."""
+    """Print the log records of a package in the form of this program's warnings."""
     logger = logging.getLogger(name)
     logger.handlers = [_Lines()]
     logger.propagate = False

@@ -46,7 +46,7 @@ def takes_c_functions() -> bool:
 
 
 class Source(Protocol):
-    """What a model of nutpie is made of, which can be pickled."""
+    """The parts from which a model of nutpie is made; they can be pickled."""
 
     def build(self) -> Any:
         """Return the model."""

@@ -122,7 +122,7 @@ class _Source:
         Shapes of the free variables in the unconstrained space by name, and the names of their
         random variables.
     transformed
-        Names of those that have a transform.
+        Names of the variables that have a transform.
     data, stored
         Values of the data containers that are inputs, and of the data in the files.
     start, starts

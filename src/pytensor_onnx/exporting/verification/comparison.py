@@ -284,7 +284,7 @@ def _is_regular(expected: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def _kept(found: np.ndarray, expected: np.ndarray, where: np.ndarray) -> np.ndarray:
-    """Return results with PyTensor's in place of those that are not compared."""
+    """Return results with PyTensor's in place of the results that are not compared."""
     return np.where(where, found, expected) if found.shape == expected.shape else found
 
 

@@ -194,7 +194,7 @@ def _smallest(
     shapes: Mapping[str, Any],
     is_imported: Callable[[dict[str, Any], dict[str, Any]], bool],
 ) -> Arguments:
-    """Return the arguments without those that are not needed."""
+    """Return the needed arguments."""
     for arguments, name in [*product([inputs], [*inputs]), *product([sizes], [*sizes])]:
         value = arguments.pop(name)
         if not is_imported({**given, **inputs}, {**shapes, **sizes}):

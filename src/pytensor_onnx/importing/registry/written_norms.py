@@ -187,7 +187,7 @@ def _base(value: ir.Value, variable_of: VariableOf) -> ir.Value | None:
 
 
 def _number(value: ir.Value | None, variable_of: VariableOf) -> float | None:
-    """Return the one number of a constant, which gives no axes to what it meets."""
+    """Return the one number of a constant that adds no axes to the other operand."""
     variable = None if value is None else variable_of(value)
     array = known(variable) if isinstance(variable, Variable) else None
     is_number = array is not None and array.size == 1 and array.ndim <= 1
