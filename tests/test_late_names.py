@@ -10,7 +10,8 @@ from pytensor_onnx.errors import MissingExtraError
 
 def test_a_missing_package_of_an_extra_is_named_with_its_command(monkeypatch):
     package = importlib.import_module("pytensor_onnx.pymc")
-    monkeypatch.delitem(sys.modules, "pytensor_onnx.pymc.nutpie", raising=False)
+    for module in ("pymc.nutpie", "compat.nutpie_models"):
+        monkeypatch.delitem(sys.modules, f"pytensor_onnx.{module}", raising=False)
     monkeypatch.setitem(sys.modules, "nutpie.compiled_pyfunc", None)
     monkeypatch.setitem(sys.modules, "nutpie", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'pytensor-onnx\[nutpie\]'"):

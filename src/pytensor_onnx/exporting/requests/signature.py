@@ -202,7 +202,7 @@ class _Checked:
     def add(self, value: ir.Value, variable: Variable, tensor: Any) -> None:
         type_ = variable.type
         try:
-            array = np.asarray(type_.filter(_fitting(tensor, type_.dtype), allow_downcast=None))
+            array = np.asarray(type_.filter(_fitting(tensor, type_), allow_downcast=None))
         # The first for objects that are no numbers, the second for integers beyond the dtype.
         except (AttributeError, OverflowError, TypeError, ValueError):
             given = f"{describe_given(tensor)}{_hint(type_.dtype, tensor)}"
@@ -221,22 +221,25 @@ class _Checked:
                     )
 
 
-def _fitting(given: Any, dtype: str) -> Any:
-    """Return an aligned array of a dtype, or what is no number, or a Python float, as it is.
+def _fitting(given: Any, type_: Any) -> Any:
+    """Return an aligned array of a type, or what is no number, or a Python float, as it is.
 
     PyTensor itself converts the number of a float to its own precision.
 
     Raises
     ------
     ValueError
-        If a number would change, or is masked.
+        If a number would change, or is masked, or dims are not those of the type.
     """
     is_float = isinstance(given, float | np.floating)
     if is_float or isinstance(given, Variable):
         return given
+    # An array of xarray, whose dims the type puts in its order.
+    if hasattr(type_, "dims") and hasattr(given, "dims"):
+        given = given.transpose(*type_.dims)
     if np.ma.is_masked(given):
         raise ValueError("masked values")
-    converted = exactly(given, dtype)
+    converted = exactly(given, type_.dtype)
     if converted is None:
         raise ValueError("numbers that change")
     return _aligned(converted)
