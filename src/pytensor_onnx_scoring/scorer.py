@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Buffer, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,8 @@ class Scorer:
     Parameters
     ----------
     model
-        Path of a file, or its bytes.
+        Path of a file, its bytes, an ``onnx.ModelProto``, an ``onnx_ir.Model``, or a program of
+        `pytensor_onnx`.
     outputs
         Columns of the result, by their names or those of outputs; all unless given.
     batch_size
@@ -77,7 +79,7 @@ class Scorer:
 
     def __init__(
         self,
-        model: str | os.PathLike[str] | bytes,
+        model: Any,
         *,
         outputs: Sequence[str] | None = None,
         batch_size: int | str = "auto",
@@ -86,12 +88,7 @@ class Scorer:
         constants: Mapping[str, Any] | None = None,
         feature_names: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        # A worker may have another folder than the process that made the scorer.
-        self._model: str | bytes
-        if isinstance(model, bytes | bytearray):
-            self._model = bytes(model)
-        else:
-            self._model = os.path.abspath(model)
+        self._model = _path_or_bytes(model)
         self._outputs = [outputs] if isinstance(outputs, str) else outputs
         self._batch_size = batch_size
         self._threads = threads
@@ -196,6 +193,34 @@ class Scorer:
                 self._batch_size if isinstance(self._batch_size, int) else None,
             )
         return self._opened
+
+
+def _path_or_bytes(model: Any) -> str | bytes:
+    """Return the path of a file, or the bytes of a model."""
+    if isinstance(model, str | os.PathLike):
+        # A worker may have another folder than the process that made the scorer.
+        return os.path.abspath(os.fspath(model))
+    if isinstance(model, Buffer):
+        return bytes(model)
+    given = f"{type(model).__module__}.{type(model).__qualname__}"
+    # Imported by whoever has such a model, and not needed by a worker with a file.
+    onnx_ir = sys.modules.get("onnx_ir")
+    if onnx_ir is not None:
+        is_model = isinstance(model, onnx_ir.Model)
+        found = model if is_model else getattr(model, "model", None)
+        model = onnx_ir.to_proto(found) if isinstance(found, onnx_ir.Model) else model
+    if type(model).__name__ != "ModelProto":
+        raise ScoringError(
+            "a Scorer takes a path, bytes, onnx.ModelProto, onnx_ir.Model or ONNXProgram; "
+            f"got {given}"
+        )
+    try:
+        return model.SerializeToString()
+    except Exception as error:
+        # Protocol Buffers have an error of their own, or ValueError, by their version.
+        raise ScoringError(
+            f"the model does not turn into bytes ({error}): write a file, and give its path"
+        ) from error
 
 
 def _text(dtype: np.dtype) -> str:

@@ -1,8 +1,11 @@
 """Files and tables of other makers: axes without names, rows that are alike, odd columns."""
 
+import io
 import pickle
 
 import numpy as np
+import onnx
+import onnx_ir as ir
 import pyarrow
 import pytensor.tensor as pt
 import pytest
@@ -143,3 +146,41 @@ def test_a_file_that_is_written_anew_replaces_its_session(tmp_path):
         path.write_bytes(file_of(operator, TensorProto.FLOAT, ["row"], ["row"]))
         assert Scorer(path)({"x": [1.0]})["y"].tolist() == [expected]
     assert len(sessions._sessions) == before + 1
+
+
+MODELS = {
+    "bytearray": bytearray,
+    "memoryview": memoryview,
+    "bytes of NumPy": lambda data: np.frombuffer(data, np.uint8),
+    "ModelProto": onnx.load_model_from_string,
+    "onnx_ir": lambda data: ir.from_proto(onnx.load_model_from_string(data)),
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_model_in_memory_is_scored_as_its_bytes(kind):
+    model = MODELS[kind](file_of("Neg", TensorProto.FLOAT, ["row"], ["row"]))
+    scorer = pickle.loads(pickle.dumps(Scorer(model)))
+    assert scorer({"x": [1.0, 2.0]})["y"].tolist() == [-1.0, -2.0]
+
+
+def test_a_program_is_scored():
+    x = pt.vector("x")
+    program = export_onnx([x], {"y": -x}, dynamic_axes={"x": {0: "row"}})
+    assert Scorer(program)({"x": [1.0, 2.0]})["y"].tolist() == [-1.0, -2.0]
+
+
+@pytest.mark.parametrize("given", [None, 3, io.BytesIO(b""), helper.make_graph([], "g", [], [])])
+def test_other_objects_are_refused_with_the_kinds_of_models(given):
+    kind = f"{type(given).__module__}.{type(given).__qualname__}"
+    with pytest.raises(ScoringError, match=f"takes a path, bytes, onnx.ModelProto.*; got {kind}"):
+        Scorer(given)
+
+
+def test_a_model_beyond_the_limit_of_bytes_is_given_as_a_path():
+    class ModelProto:
+        def SerializeToString(self):
+            raise ValueError("exceeds 2 GB")
+
+    with pytest.raises(ScoringError, match=r"turn into bytes \(exceeds 2 GB\).*give its path"):
+        Scorer(ModelProto())
