@@ -10,7 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from pytensor_onnx_scoring.exact_casts import NUMBERS, exactly, first_changed, of_objects
+from pytensor_onnx_scoring.exact_casts import (
+    NUMBERS,
+    exactly,
+    first_changed,
+    no_sequence,
+    of_objects,
+)
 from pytensor_onnx_scoring.interface import Dim, Tensor
 
 NULLS = "has nulls: fill or drop these rows"
@@ -189,6 +195,8 @@ def constant(value: Any, tensor: Tensor) -> np.ndarray:
     Problem
         If dtype or shape do not fit.
     """
+    if kind := no_sequence(value):
+        raise Problem(f"is {kind}")
     array = of_objects(value)
     if array.size == 1 and all(dim in (1, None) or isinstance(dim, str) for dim in tensor.shape):
         array = array.reshape((1,) * len(tensor.shape))

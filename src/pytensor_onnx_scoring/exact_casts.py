@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,23 @@ def of_objects(values: Any) -> np.ndarray:
         objects = _of_python(np.asarray(values, object))
         return objects if changed(objects, array).any() else array
     return array
+
+
+def no_sequence(values: Any) -> str | None:
+    """Return how to give an iterable that NumPy takes for a single object, None for other values.
+
+    Such are generators, sets, mappings, the views of dicts, and sparse matrices.
+
+    Examples
+    --------
+    >>> no_sequence({1.0, 2.0}), no_sequence([1.0, 2.0])
+    ('a set: give a sequence or an array', None)
+    """
+    if isinstance(values, np.ndarray | Sequence) or not isinstance(values, Iterable):
+        return None
+    array = np.asarray(values)
+    is_object = array.ndim == 0 and array.dtype.kind == "O"
+    return f"a {type(values).__name__}: give a sequence or an array" if is_object else None
 
 
 def _of_python(objects: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pytensor_onnx_scoring.columns import LENGTHS, NULLS, Problem, scaled
-from pytensor_onnx_scoring.exact_casts import of_objects
+from pytensor_onnx_scoring.exact_casts import no_sequence, of_objects
 from pytensor_onnx_scoring.interface import OutputColumn
 from pytensor_onnx_scoring.problems import ScoringError
 
@@ -126,6 +126,8 @@ def _array(values: Any) -> np.ndarray:
         from pytensor_onnx_scoring.arrow import array_of
 
         return array_of(values)
+    if kind := no_sequence(values):
+        raise Problem(f"is {kind}")
     try:
         return of_objects(values)
     except ValueError:

@@ -9,9 +9,11 @@ import polars
 import pyarrow
 import pytest
 from onnx import TensorProto
+from scipy.sparse import csr_matrix
 
 from pytensor_onnx_scoring import Scorer, ScoringError
-from pytensor_onnx_scoring.columns import converted, scaled
+from pytensor_onnx_scoring.columns import Problem, constant, converted, scaled
+from pytensor_onnx_scoring.interface import Tensor
 from tests.scoring.test_odd_files import file_of
 
 LARGE = 2**53 + 1
@@ -265,6 +267,30 @@ def test_relations_of_duckdb_and_readers_of_arrow_are_tables(scorers):
         result = scorers["float64"](read(duckdb.sql(query)))
         assert list(map(float, np.asarray(result["y"]))) == [0.0, 1.0, 2.0]
     assert isinstance(scorers["float64"](duckdb.sql(query)), pyarrow.Table)
+
+
+ITERABLES = {
+    "generator": lambda: (x for x in [1.0, 2.0]),
+    "map": lambda: map(float, [1, 2]),
+    "zip": lambda: zip([1.0], [2.0], strict=True),
+    "set": lambda: {1.0, 2.0},
+    "dict_values": {"a": 1.0}.values,
+    "dict": lambda: {"a": 1.0},
+    "csr_matrix": lambda: csr_matrix(np.eye(2)),
+}
+
+
+@pytest.mark.parametrize("kind", ITERABLES)
+def test_iterables_that_are_no_sequences_are_named_as_columns_and_constants(scorers, kind):
+    for scorer in scorers.values():
+        with pytest.raises(ScoringError) as caught:
+            scorer({"x": ITERABLES[kind]()})
+        message = (
+            "the table does not fit the file:\n- column x is a {}: give a sequence or an array"
+        )
+        assert str(caught.value) == message.format(kind)
+    with pytest.raises(Problem, match=f"is a {kind}: give a sequence or an array"):
+        constant(ITERABLES[kind](), Tensor("x", np.dtype("float64"), (2,), None))
 
 
 @pytest.mark.parametrize("series", [pandas.Series([1.0], name="x"), polars.Series("x", [1.0])])

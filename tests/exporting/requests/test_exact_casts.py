@@ -83,6 +83,18 @@ def test_the_place_of_a_number_is_named():
         program(np.arange(6).reshape(2, 3) // 5 * (2**53 + 1))
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float64", "complex128"])
+def test_iterables_that_are_no_sequences_are_named(dtype):
+    program = identity(dtype)
+    for given in ((x for x in [1.0]), map(int, [1]), zip([1], strict=True), {1}, {1: 2}.values()):
+        kind = type(given).__name__
+        with pytest.raises(InputError) as caught:
+            program(given)
+        assert str(caught.value).endswith(f" was given a {kind}: give a sequence or an array")
+    with pytest.raises(InputError, match=r"at \[1\], a set: give a sequence or an array"):
+        identity("float64")([1.0, {2.0}])
+
+
 @pytest.mark.each_value
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("layout", ["unaligned", "swapped", "objects", "mapped", "masked"])

@@ -6,6 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx_scoring.exact_casts import no_sequence
 
 
 def describe(value: ir.Value) -> str:
@@ -23,7 +24,9 @@ def describe(value: ir.Value) -> str:
 
 
 def describe_given(argument: Any) -> str:
-    """Return dtype and shape of an argument that does not fit."""
+    """Return dtype and shape of an argument that does not fit, or its class and how to give it."""
+    if kind := no_sequence(argument):
+        return kind
     try:
         array = np.asarray(argument)
     except ValueError:

@@ -17,7 +17,7 @@ from pytensor_onnx.encodings.small_states import in_dtype
 from pytensor_onnx.errors import InputError
 from pytensor_onnx.exporting.requests.descriptions import describe, describe_given
 from pytensor_onnx.graph.dims import dims_of
-from pytensor_onnx_scoring.exact_casts import NUMBERS, exactly, first_changed
+from pytensor_onnx_scoring.exact_casts import NUMBERS, exactly, first_changed, no_sequence
 
 RETURNS = "returns"
 """The entry of the metadata that is ``"list"`` where a program has one output in a list."""
@@ -257,9 +257,11 @@ def _hint(dtype: str, argument: Any) -> str:
         given, lost = np.asarray(argument), first_changed(argument, dtype)
     except (TypeError, ValueError):
         return ""
-    if lost is None:
+    if lost is None or no_sequence(argument):
         return ""
     place = f"at {list(lost[0])}, " if lost[0] else ""
+    if kind := no_sequence(lost[1]):
+        return f": {place}{kind}"
     number = f"{place}{str(lost[1])[:_DIGITS]} is no number of {dtype}"
     hint = f': {number}. Convert it by .astype("{dtype}")'
     if given.dtype.name in WIDER.get(dtype, ()):
