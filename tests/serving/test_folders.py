@@ -1,4 +1,5 @@
 import json
+import subprocess
 
 import numpy as np
 import onnx
@@ -167,6 +168,21 @@ def test_the_command_names_the_next_step(served, tmp_path, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["serve-config", str(served.path), "--for", "mlflow", "--constant", "scale"])
     assert "write NAME=VALUE" in capsys.readouterr().err
+
+
+def test_names_with_tabs_and_line_ends_are_printed_in_one_line_that_a_shell_reads(
+    served, tmp_path, capsys
+):
+    folder = tmp_path / "it's\ta\\new\nfolder"
+    command = ["serve-config", str(served.path), "--for", "triton", "-o", str(folder)]
+    with pytest.raises(SystemExit, match="0"):
+        main(command)
+    *wrote, following = capsys.readouterr().out.splitlines()
+    assert all(r"it's\ta\new\nfolder/volumes/" in line for line in wrote)
+    assert all(line.isprintable() for line in [*wrote, following])
+    echo = following.replace("next: tritonserver ", "printf %s ")
+    read = subprocess.run(["bash", "-c", echo], capture_output=True, text=True, check=True)
+    assert read.stdout == f"--model-repository={folder}"
 
 
 @pytest.mark.sweep

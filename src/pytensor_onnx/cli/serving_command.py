@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from pytensor_onnx.cli.arguments_of_commands import FILE, NEW_PATH, with_json
-from pytensor_onnx.cli.terminal import print_json, show
+from pytensor_onnx.cli.terminal import one_line, print_json, show
 from pytensor_onnx.progress import working
 
 _NEXT = {
@@ -54,11 +54,25 @@ def serve_config(
     with working("writing"):
         constants = dict(map(_pair, constant))
         written = write_serving_folder(model, server, folder, constants, force=force)
-    following = _NEXT[server].format(folder=shlex.quote(str(folder)))
+    following = _NEXT[server].format(folder=_quoted(str(folder)))
     if as_json:
         print_json({"files": list(map(str, written)), "next": following})
         return
-    show(*(f"wrote {path}" for path in written), f"next: {following}")
+    show(*(f"wrote {one_line(path)}" for path in written), f"next: {following}")
+
+
+def _quoted(name: str) -> str:
+    r"""Quote a name for a shell; one with tabs, line ends or escape sequences for bash and zsh.
+
+    Examples
+    --------
+    >>> print(_quoted("my models"), _quoted("a\tb"))
+    'my models' $'a\tb'
+    """
+    if name.isprintable():
+        return shlex.quote(name)
+    escaped = name.replace("\\", r"\\").replace("'", r"\'")
+    return f"$'{one_line(escaped)}'"
 
 
 def _pair(text: str) -> tuple[str, Any]:
