@@ -13,6 +13,7 @@ from pytensor_onnx import PyTensorONNXError, native
 from pytensor_onnx.exporting.files.loading import load
 from pytensor_onnx.kernels.regions import fuse
 from pytensor_onnx.running.session import Session
+from pytensor_onnx.serving.folders import SERVERS, write_serving_folder
 from pytensor_onnx.serving.tensors import served_model
 from pytensor_onnx.web.site import build_site
 from pytensor_onnx_scoring import Scorer, ScoringError
@@ -90,10 +91,10 @@ def test_files_have_no_regions(place, tmp_path):
         for given in (source, str(path)):
             with pytest.raises(Exception, match=r"pytensor\.kernels:Region"):
                 onnxruntime.InferenceSession(given, options)
-    for given in (source, path):
+    loaded = onnx_ir.load(path)
+    for given in (source, path, model, loaded):
         with pytest.raises(ScoringError, match="which only sessions of pytensor-onnx make"):
             Scorer(given)({"x": np.ones(2)})
-    loaded = onnx_ir.load(path)
     for opens in (
         lambda: Session(path),
         lambda: Session(loaded),
@@ -103,6 +104,15 @@ def test_files_have_no_regions(place, tmp_path):
     ):
         with pytest.raises(PyTensorONNXError, match="which only sessions make"):
             opens()
+
+
+@pytest.mark.parametrize("place", ["graph", "body", "function"])
+@pytest.mark.parametrize("server", SERVERS)
+def test_no_folder_of_a_server_has_regions(place, server, tmp_path):
+    onnx.save(outside_model(place), tmp_path / "model.onnx")
+    with pytest.raises(PyTensorONNXError, match=r"operators of pytensor\.kernels, which only"):
+        write_serving_folder(tmp_path / "model.onnx", server, tmp_path / "served")
+    assert not (tmp_path / "served").exists()
 
 
 def test_regions_need_the_key_of_the_process(monkeypatch):
