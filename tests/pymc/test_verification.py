@@ -66,12 +66,22 @@ def test_a_few_draws_of_a_loop_are_compared(monkeypatch):
         pm.ZeroInflatedPoisson("y", 0.5, mean, shape=x.shape, observed=np.zeros(5, int))
     posterior = {"slope": np.linspace(-1, 1, 400)[None]}
     program = export_predictor(model, posterior, outputs={"y": ["mean", "draws"]})
-    assert [array.shape[0] for _, array in compared] == [16]
+    assert [array.shape[0] for _, array in compared] == [8]
     assert program.verification.verdict == "equal"
-    assert "compared in 16 of 400 draws, by a file of these" in program.report()
+    assert (
+        "compared in 8 of 400 draws and 5 of 5 rows, by a file of these draws" in program.report()
+    )
     mean, draws = program(x=np.zeros(2), seed=1)
     assert draws.shape == (400, 2)
     np.testing.assert_allclose(mean, draws.mean(axis=0))
+
+
+def test_two_draws_of_a_time_series_are_compared():
+    with pm.Model() as model:
+        pm.AR("y", [pm.Normal("rho")], 1.0, init_dist=pm.Normal.dist(shape=1), observed=np.zeros(9))
+    posterior = {"rho": np.linspace(0.1, 0.5, 100)[None]}
+    program = export_predictor(model, posterior)
+    assert program.verification.part == "2 of 100 draws, by a file of these draws"
 
 
 @pytest.mark.slow
@@ -82,4 +92,19 @@ def test_many_draws_are_compared_for_few_rows():
     posterior = {"slope": np.linspace(-1, 1, 1000)[None]}
     program = export_predictor(model, posterior)
     assert program.verification.samples == ("given inputs (x [100], seed [])",)
-    assert not program.verification.part
+    assert program.verification.part == "1,000 of 1,000 draws and 100 of 1,000 rows"
+    assert "; compared in 1,000 of 1,000 draws and 100 of" in str(program.verification)
+
+
+def test_the_verification_tells_how_many_draws_and_rows_were_compared():
+    with pm.Model() as model:
+        x = pm.Data("x", np.zeros(3))
+        pm.Deterministic("line", pm.Normal("slope") * x)
+        pm.Deterministic("square", model["slope"] ** 2)
+    posterior = {"slope": np.linspace(-1, 1, 20)[None]}
+    parts = {
+        name: export_predictor(model, posterior, outputs=[name], **options).verification.part
+        for name, options in (("line", {}), ("square", {"draws": 10}))
+    }
+    assert parts == {"line": "20 of 20 draws and 3 of 3 rows", "square": "10 of 10 draws"}
+    assert not export_predictor(model, posterior, outputs=["line"], verify=False).verification.part

@@ -150,6 +150,11 @@ class Inputs:
         used = set(ancestors(outputs))
         self._all = [x for x in self._all if not x.optional or x.variable in used]
 
+    @property
+    def longest(self) -> int:
+        """The length of the longest open axis, which is that of the rows; 0 if there is none."""
+        return max((x.example.shape[a] for x in self._all for a in x.axes), default=0)
+
     def shortened(self, size: int) -> list[np.ndarray] | None:
         """Return the examples with less data; None if none of their open axes is longer.
 
@@ -158,7 +163,7 @@ class Inputs:
         size
             New length of the open axes that have as many elements as the longest of them.
         """
-        longest = max((x.example.shape[a] for x in self._all for a in x.axes), default=0)
+        longest = self.longest
         if longest <= size:
             return None
         return [

@@ -124,7 +124,11 @@ def make_program(
 
 
 def _verify(program: ONNXProgram, inputs: Inputs, size: int | None) -> None:
-    """Verify a program on short data, or else at the examples and at a point beside them."""
+    """Verify a program on short data, or else at the examples and at a point beside them.
+
+    With a size of short data, the verification names the number of rows that were compared.
+    """
+    rows = inputs.longest
     if (short := inputs.shortened(size) if size else None) is not None:
         try:
             program.verify_on([_as_inputs(program, short)])
@@ -133,12 +137,17 @@ def _verify(program: ONNXProgram, inputs: Inputs, size: int | None) -> None:
             if error.verification is not None:
                 raise
         else:
+            part = f"{size:,} of {rows:,} rows"
+            program.verification = replace(program.verification, part=part)
             return
     points = [inputs.examples, inputs.moved(np.random.default_rng(1))]
     if all(map(np.array_equal, *points)):
         points.pop()
     tails = [_as_inputs(program, point) for point in inputs.tails()]
     program.verify_on([_as_inputs(program, point) for point in points], tails=tails)
+    if size and rows:
+        part = f"{rows:,} of {rows:,} rows"
+        program.verification = replace(program.verification, part=part)
 
 
 def _of_batch(

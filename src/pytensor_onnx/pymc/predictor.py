@@ -20,6 +20,7 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.exporting.program.garbage_collection import fewer_collections
 from pytensor_onnx.exporting.program.program import ONNXProgram
+from pytensor_onnx.exporting.verification.results import Verification
 from pytensor_onnx.exporting.verification.verification import checked_session
 from pytensor_onnx.named_dims import is_named, without_named
 from pytensor_onnx.progress import working
@@ -39,13 +40,18 @@ from pytensor_onnx.pymc.model_graphs import ModelGraph
 from pytensor_onnx.pymc.posterior import check_lengths, posterior_of, read_posterior
 from pytensor_onnx.pymc.row_keys import Keys
 from pytensor_onnx.pymc.shared_options import read_options
+from pytensor_onnx.rewriting.engine.inner_graphs import inner_nodes
 from pytensor_onnx.user_code import untraced
 
 DRAWS, PROBABILITIES = "draws", "probabilities"
 _MOST_NUMBERS = 100_000
 """Numbers that are drawn for a comparison, which PyTensor takes half a second for."""
-_FEW = 16
-"""Draws, or rows of data, that a comparison of draws takes if they are costly."""
+_FEW_ROWS = 16
+"""Fewest rows of data that a comparison takes."""
+_DRAWS_OF_LOOP = 8
+"""Draws that a comparison takes of a loop, in which PyTensor takes 20 to 50 ms for each."""
+_DRAWS_OF_SERIES = 2
+"""The same for a loop of loops, where PyTensor takes 0.6 s for 1,000 steps of a time series."""
 
 KINDS = (DRAWS, "mean", "sd", "quantiles", "hdi", PROBABILITIES)
 
@@ -184,7 +190,7 @@ def export_predictor(
         endings = {kind: summary.endings(kind, categories or {}, name) for kind in kinds}
         endings.pop(DRAWS, None)
         columns.update(columns_of_summaries(graph.model, name, rank, endings))
-    size = max(_FEW, _MOST_NUMBERS // n_draws)
+    size = max(_FEW_ROWS, _MOST_NUMBERS // n_draws)
     few = min(n_draws, _draws_to_compare(graph, inputs, wanted, batches, size))
     is_sampled = read.verify and few < n_draws
     program = make_program(
@@ -200,12 +206,19 @@ def export_predictor(
         same |= {"quantiles": quantiles, "hdi_prob": hdi_prob, "categories": categories}
         same |= {"seed": seed, "row_id": row_id, **options}
         checked_session(program.model, lambda: program.session_of_file)
-        found = export_predictor(model, idata, draws=few, **same).verification
-        compared = f"{few} of {n_draws:,} draws, by a file of these"
-        program.verification = replace(found, part=compared)
+        program.verification = export_predictor(model, idata, draws=few, **same).verification
+    if read.verify:
+        program.verification = _of_draws(program.verification, few, n_draws)
     if path is not None:
         program.save(path)
     return program
+
+
+def _of_draws(found: Verification, few: int, n_draws: int) -> Verification:
+    """Return a verification that tells how many draws were compared, beside the rows."""
+    rows = found.part.removeprefix(f"{few:,} of {few:,} draws").removeprefix(" and ")
+    part = " and ".join([f"{few:,} of {n_draws:,} draws", *([rows] if rows else [])])
+    return replace(found, part=part if few == n_draws else f"{part}, by a file of these draws")
 
 
 def _draws_to_compare(
@@ -216,9 +229,11 @@ def _draws_to_compare(
     size: int,
 ) -> int:
     """Return the number of draws that PyTensor computes in about half a second."""
-    if any(isinstance(values.owner and values.owner.op, Scan) for values in batches):
-        # A draw of a loop takes milliseconds.
-        return _FEW
+    loops = [v.owner.op for v in batches if v.owner and isinstance(v.owner.op, Scan)]
+    if any(isinstance(node.op, Scan) for loop in loops for node in inner_nodes(loop)):
+        return _DRAWS_OF_SERIES
+    if loops:
+        return _DRAWS_OF_LOOP
     if inputs.shortened(size) is not None:
         return _MOST_NUMBERS
     values = (graph.model.rvs_to_values.get(graph.model[name]) for name in names)

@@ -10,6 +10,7 @@ from pytensor.conditional.op import ifelse
 
 from pytensor_onnx import export_function_onnx, export_onnx, nn
 from pytensor_onnx.errors import ArgumentError, InputError, PyTensorONNXError
+from pytensor_onnx.exporting.verification.reference_evaluation import evaluate_all
 
 RNG = np.random.default_rng(0)
 
@@ -152,6 +153,21 @@ def test_infinities_are_constants_of_every_precision():
     x = pt.vector("x")
     program = export_onnx([x], pt.switch(x > 0, x, -np.inf), precision="float16")
     np.testing.assert_array_equal(program(np.float16([1, -1])), np.float16([1, -np.inf]))
+
+
+def test_the_graph_in_float32_is_evaluated_once_for_the_comparison_and_the_losses(monkeypatch):
+    graphs = []
+    for module in ("comparison", "precision"):
+        monkeypatch.setattr(
+            f"pytensor_onnx.exporting.verification.{module}.evaluate_all",
+            lambda graph, x: graphs.append(graph) or evaluate_all(graph, x),
+        )
+    x = pt.vector("x")
+    program = export_onnx(
+        [x], pt.exp(x) / 3, precision="float32", example_inputs=[np.ones(2, "f4")]
+    )
+    assert graphs == [program.conversion.reference, program.conversion.narrowing.written]
+    assert 0 < program.losses[0].error < 1e-7
 
 
 def test_the_report_has_the_error_and_the_operation_that_loses_most():

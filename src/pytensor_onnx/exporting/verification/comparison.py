@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from pytensor.graph.basic import Variable
@@ -24,7 +24,7 @@ from pytensor_onnx.exporting.verification.divergence import (
 )
 from pytensor_onnx.exporting.verification.evidence import Evidence
 from pytensor_onnx.exporting.verification.matrix_properties import Promises
-from pytensor_onnx.exporting.verification.reference_evaluation import evaluate
+from pytensor_onnx.exporting.verification.reference_evaluation import evaluate, evaluate_all
 from pytensor_onnx.exporting.verification.references import completed, rewritten_by_pytensor
 from pytensor_onnx.exporting.verification.results import OWN_INPUTS, Verification
 from pytensor_onnx.exporting.verification.rounding import UndeterminedError, distances_from_double
@@ -57,6 +57,8 @@ class Comparison:
         Outcomes of the comparisons so far.
     arrays, found, expected
         The first inputs and states on which results were compared, and the results there.
+    values
+        Values of all variables of the graph as written there, for a graph in narrower floats.
     """
 
     def __init__(
@@ -67,6 +69,8 @@ class Comparison:
         self.arrays: list[np.ndarray] = []
         self.found: list[np.ndarray] = []
         self.expected: list[np.ndarray] = []
+        self.values: dict[Variable, Any] | None = None
+        self._latest: dict[Variable, Any] | None = None
         self._inputs = conversion.inputs
         self._states = [state.get(s.name, s.value) for s in conversion.states]
         self._state_sizes = known_sizes(conversion.state_inputs, self._states)
@@ -155,6 +159,7 @@ class Comparison:
         evidence.largest = max([evidence.largest, *map(relative_error, found, expected)])
         if not self.found:
             self.arrays, self.found, self.expected = arrays, found, list(expected)
+            self.values = None if by_rewritten else self._latest
         seen = {i for i in evidence.unseen if _has_finite_value(expected[i])}
         if not differences and (seen or not evidence.unseen):
             evidence.equal[str(sample)] = None
@@ -170,10 +175,15 @@ class Comparison:
 
     def _evaluate(self, arrays: Sequence[np.ndarray], by_rewritten: bool) -> list[np.ndarray]:
         """Return PyTensor's results."""
+        graph = self._graph(by_rewritten)
         try:
-            return evaluate(self._graph(by_rewritten), arrays)
+            if by_rewritten or self.conversion.narrowing is None:
+                return evaluate(graph, arrays)
+            # The losses of the precision take all values of the first sample.
+            self._latest = evaluate_all(graph, arrays)
         except Exception as error:
             raise _NoReferenceError(str(error) or type(error).__name__) from error
+        return [np.asarray(self._latest[variable]) for variable in graph.outputs]
 
     def _run(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +46,12 @@ class Narrowing:
     narrow: FunctionGraph
     variables: dict[Variable, Variable]
 
-    def losses(self, arrays: Sequence[np.ndarray], names: Sequence[str]) -> list[Change]:
+    def losses(
+        self,
+        arrays: Sequence[np.ndarray],
+        names: Sequence[str],
+        narrow: Mapping[Variable, Any] | None = None,
+    ) -> list[Change]:
         """Describe the errors of outputs, and the operations that add most to them.
 
         Parameters
@@ -55,6 +60,8 @@ class Narrowing:
             Inputs of the narrow graph.
         names
             Names of the outputs.
+        narrow
+            Values of the variables of the narrow graph for these inputs; evaluated unless given.
         """
         nodes = self.written.apply_nodes
         within = (inner for node in nodes for inner in inner_nodes(node.op))
@@ -62,7 +69,7 @@ class Narrowing:
             text = f"random numbers drawn in {self.precision} are others than in float64"
             return [Change(text)]
         exact = evaluate_all(self.written, arrays_in_double(arrays))
-        narrow = evaluate_all(self.narrow, arrays)
+        narrow = evaluate_all(self.narrow, arrays) if narrow is None else narrow
 
         def error(variable: Variable) -> float:
             new = self.variables.get(variable)

@@ -64,8 +64,8 @@ class Verification:
     samples
         The inputs on which results are equal but for the dtype's tolerance.
     part
-        Part of the model that was compared, as in ``"16 of 1,000 draws, by a file of these"``;
-        empty for all.
+        Part of a predictor's draws and rows of data that were compared, as in ``"8 of 1,000 draws
+        and 500 of 500 rows, by a file of these draws"``; empty for other models.
     ill_conditioned
         The inputs on which results differ by no more than rounding in PyTensor, with the
         differences.

@@ -92,7 +92,7 @@ def verify_conversion(
         return result
     arrays, narrowing = comparison.arrays, conversion.narrowing
     if narrowing is not None:
-        losses = narrowing.losses(arrays, conversion.output_names)
+        losses = narrowing.losses(arrays, conversion.output_names, comparison.values)
         result = replace(result, losses=tuple(losses))
     if values:
         feed = comparison.feed(arrays)
