@@ -1,4 +1,4 @@
-"""The kinds of files that are given as ONNX models and are none, with the way out of each."""
+"""Kinds of files that are mistaken for ONNX models, with the way out of each."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _BEGINNINGS: tuple[tuple[int, bytes, str], ...] = (
 
 
 def why_no_model(source: str | os.PathLike[str] | bytes) -> str:
-    r"""Say what a file is that no ONNX model can be read from, with the way out.
+    r"""Name the kind of a file that is no readable ONNX model, with the way out.
 
     Parameters
     ----------

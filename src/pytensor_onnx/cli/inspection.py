@@ -59,7 +59,7 @@ def inspect_file(file: Path) -> Inspection:
     Raises
     ------
     PyTensorONNXError
-        If the file is not a readable model.
+        If the file is no readable model.
     """
     from pytensor_onnx.exporting.requests.descriptions import describe
     from pytensor_onnx.graph.model_reading import read_model

@@ -17,7 +17,7 @@ def read_model(file: Path) -> ir.Model:
     Raises
     ------
     PyTensorONNXError
-        If the file is not a readable model. The message says what a file of another kind is.
+        If the file is no readable model; the message names the kind of another file.
     OSError
         If there is no such file, or it may not be read.
     """
@@ -84,7 +84,7 @@ def external_bytes(file: Path) -> int:
     Raises
     ------
     PyTensorONNXError
-        If the file is not a readable model, or one of its weight files is missing.
+        If the file is no readable model, or one of its weight files is missing.
     """
     return sum(path.stat().st_size for path in weight_files(read_model(file), file))
 

@@ -69,7 +69,7 @@ def diff_onnx(first: str | os.PathLike, second: str | os.PathLike) -> FileDiffer
     Raises
     ------
     PyTensorONNXError
-        If a file is not a readable model, or its weights are missing.
+        If a file is no readable model, or its weights are missing.
     VerificationError
         If ONNX Runtime refuses a file, or no sampled inputs fit the first one.
     RunError

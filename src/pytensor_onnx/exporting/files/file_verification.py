@@ -187,7 +187,7 @@ def verify_file_apart(path: Path, *, timeout: float) -> FileCheck:
     Raises
     ------
     PyTensorONNXError
-        If the file is not a readable model, or one of its weight files is missing.
+        If the file is no readable model, or one of its weight files is missing.
     """
     command = [sys.executable, "-P", "-m", __name__, str(path)]
     outcome = FileCheck()

@@ -54,7 +54,7 @@ def optimize_onnx(
         If the results differ from those of the file beyond rounding. In another precision, they are
         compared with those of the imported graph alone.
     PyTensorONNXError
-        If the file is not a readable model, or its weights are missing.
+        If the file is no readable model, or its weights are missing.
 
     Examples
     --------

@@ -222,7 +222,7 @@ class _Checked:
 
 
 def _fitting(given: Any, type_: Any) -> Any:
-    """Return an aligned array of a type, or what is no number, or a Python float, as it is.
+    """Return an argument as an aligned array of a type; Python floats and variables unchanged.
 
     PyTensor itself converts the number of a float to its own precision.
 

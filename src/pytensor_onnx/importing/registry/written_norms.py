@@ -1,7 +1,7 @@
-"""Norms that files write out in single operators, as the operations that they stand for.
+"""Recognise layer norms and other norms that files write out in single operators.
 
 PyTorch before opset 17, tf2onnx and Paddle write a layer norm as ReduceMean, Sub, Pow, ReduceMean,
-Add, Sqrt, Div, Mul and Add. Runtimes fuse these nodes, but not those that PyTensor makes of a mean.
+Add, Sqrt, Div, Mul and Add. Runtimes fuse these nodes, but not the nodes of PyTensor's mean.
 """
 
 from __future__ import annotations
