@@ -427,3 +427,22 @@ def test_an_error_of_a_run_names_the_call_and_not_the_export() -> None:
     assert "index 6 into z is out of range for an axis of size 6" in text
     assert "predict(group=[0, 6, 1], seed=1)" in text
     assert "export_predictor" not in text
+
+
+@pytest.mark.parametrize(
+    ("draws", "into"),
+    [(np.arange(30.0).reshape(1, 5, 6) / 30, " into z"), (np.zeros((1, 5, 6)), "")],
+    ids=["different draws", "equal draws, which are one constant"],
+)
+def test_an_error_within_the_loop_over_draws_names_the_variable(draws, into) -> None:
+    with pm.Model() as model:
+        group = pm.Data("group", np.array([0, 1, 2]))
+        rate = pm.math.exp(pm.Normal("z", shape=6)[group])
+        pm.ZeroInflatedPoisson("y", 0.5, rate, observed=np.zeros(3, int), shape=group.shape)
+    predict = export_predictor(model, {"z": draws}, verify=False)
+    assert any(node.op_type == "Scan" for node in predict.model.graph)
+    with pytest.raises(IndexError) as caught:
+        predict(group=[0, 6, 1], seed=1)
+    text = str(caught.value)
+    assert text.startswith(f"index 6{into} is out of range for an axis of size 6")
+    assert "predict(group=[0, 6, 1], seed=1)" in text

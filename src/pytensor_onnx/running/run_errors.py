@@ -36,6 +36,8 @@ _BUILT_IN: dict[str, type[RunError]] = {
     "ZeroDivisionError": RunZeroDivisionError,
 }
 _INDEX = re.compile(r"\bidx=(\d+)")
+_UNNAMED = re.compile(r"c(_\d+)?")
+"""Names of constant arrays that have no name of the user."""
 _MOST_PLACES = 3
 _FAILED = re.compile(r"while running (\w+) node\. Name:'(.*?)' Status Message: ?", re.DOTALL)
 
@@ -73,7 +75,7 @@ def explain(
     check = place.node.metadata_props.get(CHECK) if place else None
     if check is not None:
         return _checked(check, failures, details)
-    into = _indexed(model, place)
+    into = _indexed(model, place, failed)
     for meaning in MEANINGS:
         text = meaning.of(message, into, partial(_shapes, model, place, feed))
         if text is not None:
@@ -147,15 +149,29 @@ def _shapes(model: ir.Model, place: Place | None, feed: Mapping[str, Any]) -> Sh
     return first, second
 
 
-def _indexed(model: ir.Model, place: Place | None) -> str:
-    """Return the array that a node indexes, if it has a name of the user."""
+def _indexed(model: ir.Model, place: Place | None, failed: Sequence[Place | None]) -> str:
+    """Return the array that a node indexes, if it has a name of the user.
+
+    An element of a sequence of a Scan has the name of the sequence.
+    """
     value = place.node.inputs[0] if place and place.node.inputs else None
+    for outer in reversed(failed[:-1]):
+        if outer is not None and outer.node.op_type == "Scan":
+            value = _sequences(outer.node).get(value, value)
     if value is None:
         return ""
     made = value.producer()
-    given = any(value is x for x in model.graph.inputs) or value.is_initializer()
+    is_named = value.is_initializer() and not _UNNAMED.fullmatch(str(value.name))
+    given = any(value is x for x in model.graph.inputs) or is_named
     named = VARIABLE in made.metadata_props if made is not None else given
     return f" into {value.name}" if named else ""
+
+
+def _sequences(scan: ir.Node) -> dict[ir.Value | None, ir.Value | None]:
+    """Return the sequences of a Scan, by their elements in its body."""
+    elements = scan.attributes["body"].as_graph().inputs
+    n_states = len(elements) - scan.attributes["num_scan_inputs"].as_int()
+    return dict(zip(elements[n_states:], scan.inputs[n_states:], strict=True))
 
 
 def _loops(failed: Sequence[Place | None]) -> list[str]:
