@@ -1,7 +1,29 @@
-/* Copy arrays with any strides. */
+/* Sizes of arrays, and copies with any strides. */
 #include <string.h>
 
 #include "plan.h"
+
+#ifdef __wasm__
+enum { MOST_ELEMENTS = 1 << 28 }; /* whose bytes are in the range of its sizes */
+#else
+enum { MOST_ELEMENTS = 1 << 30 };
+#endif
+
+const char *set_sizes(Array *array, int64_t rank, const int64_t *shape) {
+  if (rank > MOST_AXES) return "too many axes";
+  array->rank = (int)rank;
+  array->size = 1;
+  int64_t extent = 1; /* without axes of size zero, so that no product of sizes overflows */
+  for (int axis = 0; axis < rank; axis++) {
+    array->shape[axis] = shape[axis];
+    if (shape[axis] < 0) return "a size is negative";
+    if (shape[axis] > MOST_ELEMENTS) return "an array is too large";
+    array->size *= shape[axis];
+    extent *= shape[axis] ? shape[axis] : 1;
+    if (extent > MOST_ELEMENTS) return "an array is too large";
+  }
+  return NULL;
+}
 
 void strides_of(const Array *array, int64_t *strides) {
   int64_t stride = (int64_t)bytes_of_element(array->dtype);

@@ -106,13 +106,11 @@ static void read_constant(Reader *reader, Tape *tape, int i) {
   Array *array = &tape->constant_arrays[i];
   tape->constant_values[i] = (int)value;
   array->dtype = (int)tape->dtypes[value];
-  array->rank = (int)next(reader, 0, MOST_AXES);
-  array->size = 1;
-  for (int axis = 0; axis < array->rank; axis++) {
-    array->shape[axis] = next(reader, 0, reader->end - reader->word);
-    array->size *= array->shape[axis];
-    if (array->size > reader->end - reader->word) reader->failed = 1;
-    if (reader->failed) return;
+  int64_t rank = next(reader, 0, MOST_AXES);
+  const int64_t *shape = next_words(reader, rank);
+  if (reader->failed || set_sizes(array, rank, shape)) {
+    reader->failed = 1;
+    return;
   }
   int64_t bytes = array->size * (int64_t)bytes_of_element(array->dtype);
   array->data = (void *)next_words(reader, (bytes + 7) / 8);

@@ -37,6 +37,9 @@ typedef struct {
 /* Read a tape; NULL if it is damaged, malformed or names unknown operators. */
 Tape *read_tape(const char *bytes, size_t size);
 void free_tape(Tape *tape);
+/* Set the sizes of an array whose bytes, and those of all its axes but the empty ones, are in the
+ * range of a size; a problem, or NULL. */
+const char *set_sizes(Array *array, int64_t rank, const int64_t *shape);
 /* Return the number of the bodies that an instruction runs, and their blocks. */
 int bodies_of(const Instruction *instruction, const int64_t **bodies);
 

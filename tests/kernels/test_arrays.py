@@ -76,6 +76,15 @@ def test_moved_elements(name, shape, others, attributes, dtype, run_both):
     assert_same_bits(found, expected)
 
 
+@pytest.mark.parametrize(("dtype", "shape"), [("float64", (0, 300)), ("bool", (1, 60))])
+def test_a_constant_of_more_elements_than_words(dtype, shape, run_both):
+    """Its sizes are checked by its bytes, of which it may have few or none."""
+    feed, constants = {"a": values(dtype, (2, shape[1]))}, {"c": values(dtype, shape)}
+    node = helper.make_node("Concat", ["a", "c"], ["out"], axis=0)
+    [expected], [found] = run_both(model_of([node], feed, {"out": KINDS[dtype]}, constants), feed)
+    assert_same_bits(found, expected)
+
+
 @pytest.mark.parametrize("dtype", KINDS)
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_joined_and_split_arrays(axis, dtype, run_both):

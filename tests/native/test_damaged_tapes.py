@@ -167,6 +167,11 @@ def test_a_right_tape_runs():
         pytest.param(
             [2, *TWO, 1, 1, 8, *[2**20] * 8, 0, 1, *block([0], [1])], id="a constant without bytes"
         ),
+        pytest.param([3, *TWO, FLOAT, 1, 2, 1, 2**20, *RIGHT[4:]], id="a constant behind the end"),
+        pytest.param(
+            [3, *TWO, FLOAT, 1, 2, 3, 0, 2**30, 2**30, *RIGHT[4:]],
+            id="sizes whose product overflows beside an empty axis",
+        ),
         pytest.param([2**60, *RIGHT[1:]], id="more values than words"),
         pytest.param(
             words_of([FLOAT, BOOL, FLOAT], block([0, 1], [2], code("If", [1], [2], [0, 0]))),
@@ -193,6 +198,19 @@ def test_a_right_tape_runs():
 def test_malformed_tapes_are_refused(words):
     with pytest.raises(Exception, match="malformed tape"):
         run_words(words, np.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "constant"),
+    [
+        pytest.param(FLOAT, [1, 2, 0, 1000], id="no row of many columns"),
+        pytest.param(BOOL, [1, 1, 64, *[0] * 8], id="elements of less than a word"),
+    ],
+)
+def test_a_constant_has_more_elements_than_the_tape_has_words(dtype, constant):
+    main = block([0], [2], code("Neg", [0], [2]))
+    words = [3, FLOAT, dtype, FLOAT, 1, *constant, 0, 1, *main]
+    np.testing.assert_array_equal(run_words(words, np.ones(2))[0], [-1, -1])
 
 
 @pytest.mark.parametrize("count", [20, 1000])

@@ -179,9 +179,8 @@ class Session:
         self._plain: onnxruntime.InferenceSession | None = None
         self._refusals = 0
         threads = 1 if self.work and not self.work.is_large else None
-        runtime = self._load_fused(threads)
         fused = self._fusion.model if self._fusion else None
-        self._use(runtime, has_regions=fused is not None)
+        self._use(self._load(fused or self._source, threads), has_regions=fused is not None)
         if self.work and (self.work.is_large or self.work.is_fixed):
             self.work = None
         given = [x for x in self.runtime.get_inputs() if x.name not in self._weights]
@@ -322,19 +321,6 @@ class Session:
         from pytensor_onnx.kernels.regions import fuse
 
         return fuse(self._source)
-
-    def _load_fused(self, threads: int | None) -> onnxruntime.InferenceSession:
-        """Load the model with its regions, without them where the library refuses a tape."""
-        fused = self._fusion.model if self._fusion else None
-        if fused is not None:
-            try:
-                return self._load(fused, threads)
-            except PyTensorONNXError as error:
-                # The checks of tapes are those of tapes from outside: a refusal costs speed only.
-                if "malformed tape" not in str(error):
-                    raise
-                self._fusion = None
-        return self._load(self._source, threads)
 
     def _run_without_regions(self, feed: Mapping[str, Any]) -> list[np.ndarray]:
         """Run the model itself where a region has refused: for its result, or the user's own error.
