@@ -6,9 +6,7 @@
 
 #include "chains.h"
 #include "workspaces.h"
-#ifdef __wasm__
-#include "wasm.h"
-#else
+#ifndef __wasm__
 #include <setjmp.h>
 #endif
 
@@ -57,10 +55,6 @@ struct Plan {
 
 #ifdef __wasm__
 #define IS_REFUSED(plan) 0
-void refuse(Plan *plan, const char *problem) {
-  (void)plan;
-  stop(problem);
-}
 #else
 #define IS_REFUSED(plan) setjmp((plan)->refusal)
 void refuse(Plan *plan, const char *problem) {
@@ -96,8 +90,11 @@ static void free_chunks(Chunk **chunks) {
 static void *grown(Plan *plan, void *array, int count, int *capacity, size_t bytes) {
   if (count < *capacity) return array;
   *capacity = *capacity ? 2 * *capacity : 16;
-  void *moved = realloc(array, (size_t)*capacity * bytes);
+  /* `realloc` would be 700 bytes of the module of WebAssembly. */
+  void *moved = malloc((size_t)*capacity * bytes);
   if (!moved) refuse(plan, "out of memory");
+  copy_bytes(moved, array, count * (int64_t)bytes);
+  free(array);
   return moved;
 }
 

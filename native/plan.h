@@ -5,6 +5,9 @@
 #define PLAN_H
 
 #include "tape.h"
+#ifdef __wasm__
+#include "wasm.h"
+#endif
 
 enum { BLOCK_ELEMENTS = 512 };
 
@@ -103,10 +106,10 @@ typedef enum { ELEMENTWISE, STEPS, VIEW, CONTROL } OperatorKind;
  * out, and + repeats the letter before it. */
 typedef struct Operator {
   const char *name;
-  OperatorKind kind; /* a view has no steps unless its result is known */
-  Planner *plan;     /* of operators that are not elementwise */
+  unsigned char kind; /* an OperatorKind; a view has no steps unless its result is known */
+  unsigned char attributes; /* the fewest */
+  Planner *plan; /* of operators that are not elementwise */
   const char *types;
-  int attributes; /* the fewest */
 } Operator;
 
 /* Elementwise operators first. */
@@ -150,7 +153,11 @@ typedef struct Late Late;
 void free_late(Late *late);
 
 /* For planners. */
+#ifdef __wasm__
+static inline _Noreturn void refuse(Plan *plan, const char *problem) { (void)plan, stop(problem); }
+#else
 _Noreturn void refuse(Plan *plan, const char *problem);
+#endif
 const Tape *tape_of(const Plan *plan);
 Slot *slot(Plan *plan, int64_t value);
 Array *operand(Plan *plan, const Instruction *instruction, int i);

@@ -2,8 +2,6 @@
 #ifndef PLANNERS_H
 #define PLANNERS_H
 
-#include <string.h>
-
 #include "plan.h"
 
 Planner plan_identity, plan_shape, plan_size, plan_reshape, plan_squeeze, plan_unsqueeze,
@@ -24,11 +22,14 @@ Planner plan_if, plan_scan, plan_loop;
 /* Copy elements of a number of bytes at offsets. */
 void take(char *out, const char *in, const int64_t *offset, int64_t count, int64_t bytes);
 
-static inline int64_t axis_of(Plan *plan, int64_t axis, int rank) {
-  if (axis < 0) axis += rank;
-  if (axis < 0 || axis >= rank) refuse(plan, "an axis is out of range");
-  return axis;
-}
+/* Return the index of an axis, which may be negative; refuse others. */
+int64_t axis_of(Plan *plan, int64_t axis, int rank);
+/* Mark an axis that may be listed once only. */
+int64_t new_axis(Plan *plan, int64_t axis, int rank, char *is_listed);
+/* Mark the axes that an operand lists. */
+int read_axes(Plan *plan, const Instruction *instruction, int i, int rank, char *is_listed);
+/* Return the product of two sizes that an operand gives. */
+int64_t times(Plan *plan, int64_t a, int64_t b);
 
 static inline int64_t product(const int64_t *sizes, int64_t from, int64_t to) {
   int64_t result = 1;
@@ -40,32 +41,8 @@ static inline int64_t bytes_of_one(Plan *plan, int64_t value) {
   return (int64_t)bytes_of_element(slot(plan, value)->array.dtype);
 }
 
-/* The product of two sizes that an operand gives. */
-static inline int64_t times(Plan *plan, int64_t a, int64_t b) {
-  const int64_t most = (int64_t)1 << 31;
-  if (a < 0 || b < 0 || a > most || b > most) refuse(plan, "a size is out of range");
-  return a * b;
-}
-
 static inline int64_t between(int64_t x, int64_t least, int64_t most) {
   return x < least ? least : x > most ? most : x;
-}
-
-/* Mark an axis that may be listed once only. */
-static inline int64_t new_axis(Plan *plan, int64_t axis, int rank, char *is_listed) {
-  axis = axis_of(plan, axis, rank);
-  if (is_listed[axis]) refuse(plan, "an axis is listed twice");
-  is_listed[axis] = 1;
-  return axis;
-}
-
-/* Mark the axes that an operand lists. */
-static inline int read_axes(Plan *plan, const Instruction *instruction, int i, int rank, char *is_listed) {
-  int64_t axes[MOST_AXES];
-  memset(is_listed, 0, MOST_AXES);
-  int count = known_integers(plan, instruction->in[i], axes, MOST_AXES);
-  for (int k = 0; k < count; k++) is_listed[axis_of(plan, axes[k], rank)] = 1;
-  return count;
 }
 
 #endif

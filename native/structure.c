@@ -3,6 +3,33 @@
 
 #include "planners.h"
 
+int64_t axis_of(Plan *plan, int64_t axis, int rank) {
+  if (axis < 0) axis += rank;
+  if (axis < 0 || axis >= rank) refuse(plan, "an axis is out of range");
+  return axis;
+}
+
+int64_t times(Plan *plan, int64_t a, int64_t b) {
+  const int64_t most = (int64_t)1 << 31;
+  if (a < 0 || b < 0 || a > most || b > most) refuse(plan, "a size is out of range");
+  return a * b;
+}
+
+int64_t new_axis(Plan *plan, int64_t axis, int rank, char *is_listed) {
+  axis = axis_of(plan, axis, rank);
+  if (is_listed[axis]) refuse(plan, "an axis is listed twice");
+  is_listed[axis] = 1;
+  return axis;
+}
+
+int read_axes(Plan *plan, const Instruction *instruction, int i, int rank, char *is_listed) {
+  int64_t axes[MOST_AXES];
+  memset(is_listed, 0, MOST_AXES);
+  int count = known_integers(plan, instruction->in[i], axes, MOST_AXES);
+  for (int k = 0; k < count; k++) is_listed[axis_of(plan, axes[k], rank)] = 1;
+  return count;
+}
+
 void plan_identity(Plan *plan, const Instruction *instruction) {
   Array given = *operand(plan, instruction, 0);
   set_shape(plan, instruction->out[0], given.rank, given.shape);

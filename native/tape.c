@@ -11,6 +11,8 @@
 
 #include "planners.h"
 
+#define ONCE static __attribute__((noinline)) /* the module is small before it is fast */
+
 enum { UNDEFINED = -2, EVERYWHERE = -1, MOST_DEPTH = 64 };
 
 /* Where a value is defined: the block, and the index of the instruction, -1 for inputs. */
@@ -41,7 +43,7 @@ static uint32_t digest_of(const unsigned char *bytes, size_t size) {
   return ~digest;
 }
 
-static int64_t next(Reader *reader, int64_t least, int64_t most) {
+ONCE int64_t next(Reader *reader, int64_t least, int64_t most) {
   if (reader->word >= reader->end) return reader->failed = 1, least;
   int64_t found = *reader->word++;
   if (found < least || found > most) return reader->failed = 1, least;
@@ -49,19 +51,19 @@ static int64_t next(Reader *reader, int64_t least, int64_t most) {
 }
 
 /* Return a number of things of which each has some words at least. */
-static int next_count(Reader *reader, int64_t least, int64_t words) {
+ONCE int next_count(Reader *reader, int64_t least, int64_t words) {
   int64_t rest = (reader->end - reader->word) / words;
   return (int)next(reader, least, rest < INT32_MAX ? rest : INT32_MAX);
 }
 
-static const int64_t *next_words(Reader *reader, int64_t count) {
+ONCE const int64_t *next_words(Reader *reader, int64_t count) {
   const int64_t *found = reader->word;
   if (count < 0 || reader->end - reader->word < count) return reader->failed = 1, found;
   reader->word += count;
   return found;
 }
 
-static void *zeros(Reader *reader, int64_t count, size_t bytes) {
+ONCE void *zeros(Reader *reader, int64_t count, size_t bytes) {
   void *made = calloc((size_t)count + 1, bytes);
   if (!made) reader->failed = 1;
   return made;
@@ -69,14 +71,14 @@ static void *zeros(Reader *reader, int64_t count, size_t bytes) {
 
 /* Values. */
 
-static void define(Reader *reader, int64_t value, int block, int index) {
+ONCE void define(Reader *reader, int64_t value, int block, int index) {
   if (value < 0 || value >= reader->tape->values) reader->failed = 1;
   else if (reader->definitions[value].block != UNDEFINED) reader->failed = 1;
   else reader->definitions[value] = (Definition){block, index};
 }
 
 /* Use a value in an instruction, or as an output after all of them. */
-static void use(Reader *reader, int64_t value, int block, int index) {
+ONCE void use(Reader *reader, int64_t value, int block, int index) {
   if (value < 0 || value >= reader->tape->values) {
     reader->failed = 1;
     return;
@@ -131,8 +133,9 @@ static int has_type(char letter, int dtype, int *common) {
   return *common == dtype && (letter == 'T' || dtype == FLOAT64 || dtype == FLOAT32);
 }
 
-/* Whether operands, or results, fit the letters until `>` or the end. */
-static int fit(const Tape *tape, const char *types, const int64_t *values, int count, int *common) {
+/* Whether operands, or results, fit the letters until `>` or the end, which is passed over. */
+static int fit(const Tape *tape, const char **letters, const int64_t *values, int count, int *common) {
+  const char *types = *letters;
   int may_lack = 0, i = 0;
   for (; *types && *types != '>'; types++) {
     if (*types == '?') may_lack = 1;
@@ -143,16 +146,18 @@ static int fit(const Tape *tape, const char *types, const int64_t *values, int c
       if (is_there ? !has_type(*types, (int)tape->dtypes[values[i]], common) : !may_lack) return 0;
     }
   }
+  *letters = types + 1;
   return i == count;
 }
 
 static int is_well_formed(const Tape *tape, const Instruction *made) {
   const Operator *op = made->op;
+  const char *letters = op->types;
   int common = 0, result = result_dtype(op);
   if (made->attributes < op->attributes) return 0;
-  if (!fit(tape, op->types, made->in, made->inputs, &common)) return 0;
+  if (!fit(tape, &letters, made->in, made->inputs, &common)) return 0;
   if (result) return made->outputs == 1 && tape->dtypes[made->out[0]] == result;
-  return fit(tape, strchr(op->types, '>') + 1, made->out, made->outputs, &common);
+  return fit(tape, &letters, made->out, made->outputs, &common);
 }
 
 int bodies_of(const Instruction *instruction, const int64_t **bodies) {
