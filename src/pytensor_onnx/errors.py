@@ -124,40 +124,6 @@ class UnsupportedCase(Exception):  # noqa: N818  (control flow between a lowerin
         self.hint = hint
 
 
-def is_interruption(error: BaseException) -> bool:
-    """Return whether an exception of a run is neither this package's nor the runtime's.
-
-    Handlers of signals, such as those of time limits, run when the runtime returns, and raise their
-    exceptions where its errors are caught.
-
-    Parameters
-    ----------
-    error
-        An exception that was caught.
-
-    Examples
-    --------
-    >>> def stop():
-    ...     raise TimeoutError("after 3 s")
-    >>> try:
-    ...     stop()
-    ... except TimeoutError as error:
-    ...     is_interruption(error)
-    True
-    """
-    at = error.__traceback__
-    while at is not None and at.tb_next is not None:
-        at = at.tb_next
-    raised_in = "" if at is None else str(at.tb_frame.f_globals.get("__name__"))
-    # Exceptions that other threads set have no frame of their own.
-    is_foreign = type(error).__module__.partition(".")[0] not in _TYPES_OF_RUNS
-    return is_foreign or isinstance(error, OSError) or raised_in.partition(".")[0] not in _LIBRARIES
-
-
-_LIBRARIES = {"pytensor_onnx", "onnxruntime"}
-_TYPES_OF_RUNS = {*_LIBRARIES, "builtins"}
-
-
 @dataclass(frozen=True)
 class Problem:
     """A part of a graph that cannot be converted."""

@@ -11,7 +11,12 @@ import numpy as np
 
 from pytensor_onnx_scoring.columns import Problem, constant
 from pytensor_onnx_scoring.interface import Interface, OutputColumn, Tensor
-from pytensor_onnx_scoring.problems import MissingConstantError, ScoringError, raise_problems
+from pytensor_onnx_scoring.problems import (
+    MissingConstantError,
+    ScoringError,
+    is_interruption,
+    raise_problems,
+)
 from pytensor_onnx_scoring.zip_maps import probabilities
 
 if TYPE_CHECKING:
@@ -79,7 +84,7 @@ class OpenedFile:
             results = self.session.run(names, {**feeds, **self.constants})
         except Exception as error:
             # Errors of the runtime have no base class of their own.
-            if not _is_of_runtime(error):
+            if is_interruption(error):
                 raise
             raise ScoringError(f"the run of the file failed: {error}") from error
         return [_rows_first(x, result) for x, result in zip(self.tensors, results, strict=True)]
@@ -110,15 +115,6 @@ class OpenedFile:
                     "else run the file with ONNX Runtime, on all rows at once"
                 )
         self.is_checked = any(map(_differ, whole))
-
-
-def _is_of_runtime(error: Exception) -> bool:
-    """Return whether the runtime raised an exception, and no handler of a signal."""
-    at = error.__traceback__
-    while at is not None and at.tb_next is not None:
-        at = at.tb_next
-    raised_in = "" if at is None else str(at.tb_frame.f_globals.get("__name__"))
-    return raised_in.partition(".")[0] == "onnxruntime"
 
 
 class Results:

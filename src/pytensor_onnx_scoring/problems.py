@@ -1,7 +1,10 @@
-"""The error of a table or a file that does not fit, with all problems at once."""
+"""Errors of tables and files that do not fit, with all problems at once, and exceptions of runs."""
 
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
+
+_LIBRARIES = {"pytensor_onnx", "onnxruntime"}
+_TYPES_OF_RUNS = {*_LIBRARIES, "builtins"}
 
 
 class ScoringError(ValueError):
@@ -30,6 +33,36 @@ def raise_problems(
     if problems:
         listing = "\n".join(f"- {problem}" for problem in dict.fromkeys(problems))
         raise kind(f"{summary}:\n{listing}")
+
+
+def is_interruption(error: BaseException) -> bool:
+    """Return whether an exception of a run is neither of pytensor-onnx nor of ONNX Runtime.
+
+    Handlers of signals, such as those of time limits, run when the runtime returns, and raise their
+    exceptions where its errors are caught.
+
+    Parameters
+    ----------
+    error
+        An exception that was caught.
+
+    Examples
+    --------
+    >>> def stop():
+    ...     raise TimeoutError("after 3 s")
+    >>> try:
+    ...     stop()
+    ... except TimeoutError as error:
+    ...     is_interruption(error)
+    True
+    """
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    raised_in = "" if at is None else str(at.tb_frame.f_globals.get("__name__"))
+    # Exceptions that other threads set have no frame of their own.
+    is_foreign = type(error).__module__.partition(".")[0] not in _TYPES_OF_RUNS
+    return is_foreign or isinstance(error, OSError) or raised_in.partition(".")[0] not in _LIBRARIES
 
 
 def similar(name: str, known: Collection[str]) -> str:

@@ -10,9 +10,9 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_onnx import SessionOptions, compile_onnx, export_onnx
-from pytensor_onnx.errors import is_interruption
 from pytensor_onnx.running.linker import ONNXLinker
 from pytensor_onnx_scoring import Scorer
+from pytensor_onnx_scoring.problems import is_interruption
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="Windows has no timers")
 

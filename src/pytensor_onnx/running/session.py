@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pytensor_onnx import native
-from pytensor_onnx.errors import InputError, PyTensorONNXError, is_interruption
+from pytensor_onnx.errors import InputError, PyTensorONNXError
 from pytensor_onnx.running.ort_optimizers import INLINE_LATE, inlines_late, needless_optimizers
 from pytensor_onnx.running.providers import PROVIDERS, provider_names
 from pytensor_onnx.running.shared_axes import EqualSizes
+from pytensor_onnx_scoring.problems import is_interruption
 
 if TYPE_CHECKING:
     import onnx_ir as ir

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytensor_onnx.errors import PyTensorONNXError, VerificationError, is_interruption
+from pytensor_onnx.errors import PyTensorONNXError, VerificationError
 from pytensor_onnx.exporting.verification.array_differences import relative_error
 from pytensor_onnx.exporting.verification.file_vectors import METADATA, Vectors
+from pytensor_onnx_scoring.problems import is_interruption
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,7 +15,7 @@ from pytensor.tensor.type import TensorType
 
 from pytensor_onnx.encodings import Boundary
 from pytensor_onnx.encodings.registry import encoding_named
-from pytensor_onnx.errors import PyTensorONNXError, VerificationError, is_interruption
+from pytensor_onnx.errors import PyTensorONNXError, VerificationError
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.exporting.program.weight_files import give_weights
 from pytensor_onnx.exporting.requests.descriptions import describe
@@ -29,6 +29,7 @@ from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.model_reading import read_model, state_pairs, stored_mapping
 from pytensor_onnx.graph.weights import is_large, weight_files
 from pytensor_onnx.running.session import Session, SessionOptions
+from pytensor_onnx_scoring.problems import is_interruption
 
 _NO_GRAPH = "a file has no PyTensor graph"
 
