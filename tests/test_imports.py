@@ -195,3 +195,14 @@ def parameters(function: ast.FunctionDef) -> list[str]:
     given = function.args
     names = [x.arg for x in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
     return [name for name in names if name not in ("self", "cls")]
+
+
+def test_an_export_follows_a_function_in_mode_onnx():
+    code = """
+import pytensor, pytensor.tensor as pt, pytensor_onnx
+x = pt.vector("x")
+print(pytensor.function([x], x + 1, mode="ONNX")([1.0]))
+print(pytensor_onnx.compile_onnx([x], x + 1)([1.0]))
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (run.stdout, run.returncode) == ("[2.]\n[2.]\n", 0), run.stderr
