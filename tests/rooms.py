@@ -100,9 +100,7 @@ ROOMS = {
         *("dispatch", "exporting", "functions", "graph", "kernels", "native", "pymc", "web"),
         *("registered_mode", "serving", ""),
     ),
-    "registered_mode": room(
-        "registers mode ONNX and the rewrites of all graphs with PyTensor", "ml", "pymc", "running"
-    ),
+    "registered_mode": room("registers mode ONNX with PyTensor, which loads at its first use"),
     "__main__": room("`python -m pytensor_onnx`"),
     "": room(
         "the public names",

@@ -119,6 +119,9 @@ def warn_if_compiled_by_nutpie() -> None:
     Until PyMC leaves the compilation of densities for nutpie to modes.
     """
     frame = sys._getframe(2)
+    # A mode that loads at its first use has read the attribute for PyMC.
+    if frame.f_code.co_name == "__getattribute__" and frame.f_back:
+        frame = frame.f_back
     if frame.f_code.co_name != "_sample_external_nuts":
         return
     text = (

@@ -3,13 +3,14 @@
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.executor import Function
 from pytensor.compile.maker import FunctionMaker
-from pytensor.compile.mode import Mode, register_linker, register_mode
+from pytensor.compile.mode import Mode
 from pytensor.compile.rewriting import functional_rewrite_ofg_inner_graph, rewrite_ofg_inner_graph
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Variable
@@ -26,11 +27,7 @@ from pytensor.scan.rewriting.inner_graph import (
 from pytensor.tensor.rewriting.basic import constant_folding
 
 from pytensor_onnx import native
-from pytensor_onnx.compat.pytensor import (
-    accept_in_config,
-    calling_maker,
-    warn_if_compiled_by_nutpie,
-)
+from pytensor_onnx.compat.pytensor import calling_maker, warn_if_compiled_by_nutpie
 from pytensor_onnx.encodings import Boundary, constant_of, has_tensors, is_encoded
 from pytensor_onnx.named_dims import is_tensor
 from pytensor_onnx.rewriting.engine.encode_values import tensor_graph
@@ -38,6 +35,7 @@ from pytensor_onnx.rewriting.engine.registration import (
     INCOMPATIBLE,
     ONNX_QUERY,
     REQUIRED,
+    REWRITES_OF_OTHERS,
     switched_off_exclusions,
     with_included,
 )
@@ -370,7 +368,8 @@ def rewrite_what_is_converted(
 
 rewrite_scan_inner_graph.register(ONNXLinker)(functional_rewrite_scan_inner_graph)
 
+for _module in REWRITES_OF_OTHERS:
+    import_module(_module)
+
+LINKER = ONNXLinker()
 ONNX = ONNXMode(ONNXLinker(), ONNX_QUERY)
-register_linker("onnx", ONNXLinker())
-register_mode("ONNX", ONNX)
-accept_in_config("ONNX")

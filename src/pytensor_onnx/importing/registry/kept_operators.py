@@ -21,6 +21,7 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
 from pytensor.tensor.variable import TensorVariable
 
+import pytensor_onnx.rewriting.networks.opened_operators  # noqa: F401  (for other modes)
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.importing.registry import operator_types
 from pytensor_onnx.importing.registry.bodies import BodyFailure

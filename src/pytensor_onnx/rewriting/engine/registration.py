@@ -41,6 +41,8 @@ _SHARED_TERMS = (
 )
 OPEN_OPERATORS = "open_imported_operators"
 """Rewrite of other modes; see `rewriting.networks.opened_operators`."""
+REWRITES_OF_OTHERS = ("pytensor_onnx.ml.layer_rewrites", "pytensor_onnx.pymc.pymc_rewrites")
+"""Modules of other rooms with rewrites, which are imported before the mode rewrites a graph."""
 REQUIRED = ("minimum_compile", "onnx", "lazy_ifelse")
 INCOMPATIBLE = (
     GUARDED,
