@@ -57,6 +57,14 @@ EXCLUSIONS = {
         "local_IncSubtensor_serialize",
         "join_writes",
     ),
+    "local_elemwise_alloc": Excluded(
+        lambda: (
+            [n := pt.lscalar("n"), y := pt.vector("y")],
+            pt.exp(pt.alloc(2.0, n) * y),
+            [2, np.ones(2)],
+        ),
+        "local_elemwise_alloc",
+    ),
     "dot_diag_to_elemwise": Excluded(
         matrix(lambda x: pt.diag(x[0]) @ x.T), "dot_diag_to_elemwise", "multiply_by_structure"
     ),

@@ -28,6 +28,7 @@ from pytensor_onnx.graph.dim_names import infer_and_name_dims
 from pytensor_onnx.graph.dims import Dim, dims_of
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope, live_nodes
+from pytensor_onnx.graph.sizes import BROADCASTS
 from pytensor_onnx.named_dims import dim_names as dim_names_of
 from pytensor_onnx.user_code import user_line
 
@@ -144,6 +145,7 @@ def convert(fgraph: FunctionGraph, options: ConversionOptions) -> Converted:
         as_imported=options.as_imported,
     )
     _name_constants(scope, options.constant_names)
+    scope.broadcasts = any(getattr(v.tag, BROADCASTS, False) for v in fgraph.inputs)
     converter = GraphConverter(Builder(scope, always_runs=True))
     input_names = options.input_names or names_of(fgraph.inputs, "input")
     result_names = options.output_names or names_of(fgraph.outputs, "output")
@@ -162,6 +164,7 @@ def convert(fgraph: FunctionGraph, options: ConversionOptions) -> Converted:
     if options.dim_names:
         _keep_names_of_outputs(fgraph, outputs, scope)
     infer_and_name_dims(graph, scope)
+    scope.rename_results(outputs)
     functions = [local.function for local in scope.functions.values()]
     scope.import_domains(graph, functions)
     model = _make_model(graph, functions)

@@ -17,7 +17,7 @@ SCALES = [ir.val("scales", const_value=ir.tensor([1.0, 1.0, scale])) for scale i
         (spatial_dims.convolution, [FILTERS], {"pads": [1, 1]}, True),
         (spatial_dims.convolution, [FILTERS], {"pads": [3, 1]}, True),
         (spatial_dims.convolution, [FILTERS], {}, False),
-        (spatial_dims.convolution, [FILTERS], {"pads": [1, 1], "strides": [2]}, False),
+        (spatial_dims.convolution, [FILTERS], {"pads": [1, 1], "strides": [2]}, True),
         (spatial_dims.pooling, [], {"kernel_shape": [2], "pads": [1, 1]}, True),
         (spatial_dims.transposed_convolution, [FILTERS], {}, True),
         (spatial_dims.transposed_convolution, [FILTERS], {"strides": [2]}, True),

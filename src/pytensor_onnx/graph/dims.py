@@ -131,7 +131,7 @@ def slice_dim(dim: Dim, start: int, stop: int, step: int) -> Dim:
     Examples
     --------
     >>> slice_dim("n", 0, -1, 1), slice_dim("n", 1, 2**63 - 1, 2), slice_dim("n", 0, -7, -3)
-    (n[:-1], n[1::2], n[0:-7:-3])
+    (n[1:], n[1::2], n[0:-7:-3])
     >>> slice_dim(3, 1, 2**63 - 1, 1), slice_dim(sum_dim(["n", 1]), 1, 2**63 - 1, 1)
     (2, 'n')
     """
@@ -152,6 +152,9 @@ def _slice(dim: Dim, start: int | None, stop: int | None, step: int) -> Dim:
         return dim
     if step == 1 and (length := _known_length(dim, start or 0, stop)) is not None:
         return length
+    if step == 1 and (start or 0) >= 0 and stop is not None and stop < 0:
+        # What a slice leaves out at the end is left out at the start: a[1:] and a[:-1] fit.
+        start, stop = (start or 0) - stop, None
     return SliceLength(dim, start, stop, step) if _n_factors(dim) < _MOST_FACTORS else None
 
 

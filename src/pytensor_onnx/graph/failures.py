@@ -10,6 +10,12 @@ from pytensor_onnx.graph.builder import Builder
 CHECK = "pytensor.check"
 """Metadata of a node that fails where a check does: type and message of the error."""
 
+NO_BROADCAST = (
+    "Runtime broadcasting not allowed: an axis of an operand has one element, and its type does "
+    "not say so"
+)
+"""Message of a Reshape that compares a computed size with that of another operand."""
+
 _LONGEST_NAME = 60
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from copy import copy
 from typing import NamedTuple
 
 import onnx_ir as ir
@@ -68,6 +69,8 @@ class ModelScope:
         self.opset_version = opset_version
         self.as_imported = as_imported
         self.fixes_sizes = fixes_sizes
+        self.broadcasts = False  # computed axes of one element, as in imported models
+        self._compared: dict[frozenset[Dim], tuple[Dim, Dim]] = {}
         self.is_portable = is_portable
         self.widens = widens
         self.has_scan = has_scan
@@ -213,9 +216,38 @@ class ModelScope:
             first, second = second, first
         if isinstance(second, str) and second in parts_of(first):
             first, second = second, first
-        is_size = isinstance(first, int) and self._is_computed(second)
+        is_size = isinstance(first, int) and self.is_computed(second)
         if isinstance(second, str) and not is_size and self._is_free_of(first, second):
             self._equal_dims[second] = first
+
+    def compare_dims(self, first: Dim, second: Dim) -> bool:
+        """Record that the model compares two sizes when it runs; return whether that is new."""
+        is_new = frozenset((first, second)) not in self._compared
+        self._compared[frozenset((first, second))] = first, second
+        return is_new
+
+    def rename_results(self, results: Iterable[ir.Value]) -> None:
+        """Give results that no node uses the best names of sizes that the model compares.
+
+        Other values keep theirs, by which passes would find a comparison needless.
+
+        Examples
+        --------
+        >>> scope = ModelScope(21)
+        >>> part = ir.val("part", shape=(scope.computed_dim("slice_dim0"),))
+        >>> scope.compare_dims("slice_dim0", "school")
+        True
+        >>> scope.rename_results([part])
+        >>> dims_of(part), scope.canonical_dim("slice_dim0")
+        (('school',), 'slice_dim0')
+        """
+        equal = copy(self)
+        equal._equal_dims = dict(self._equal_dims)
+        for pair in self._compared.values():
+            equal.equate_dims(*pair)
+        for value in results:
+            if not value.uses():
+                equal.rename_dims(value)
 
     def are_computed_apart(self, first: Dim, second: Dim) -> bool:
         """Return whether two dimensions are computed by different nodes of the graph.
@@ -230,7 +262,8 @@ class ModelScope:
         dims = {self.canonical_dim(first), self.canonical_dim(second)}
         return len(dims) == 2 and dims <= self._computed_dims
 
-    def _is_computed(self, dim: Dim) -> bool:
+    def is_computed(self, dim: Dim) -> bool:
+        """Return whether a size is computed by the model, and no size of an input."""
         return isinstance(dim, ComputedSize) or dim in self._computed_dims
 
     def _rank(self, dim: str | int) -> int:

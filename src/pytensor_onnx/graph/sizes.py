@@ -13,6 +13,9 @@ CHECKED = "checked"
 SIZE = "size"
 """Where the metadata of a number holds the dimension that it gave its name."""
 
+BROADCASTS = "onnx_broadcasts"
+"""Tag of an input of an imported graph, whose computed axes of one element broadcast as in ONNX."""
+
 SHARED = "shared"
 """Metadata of an input whose values are those of a shared variable that no call updates."""
 

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from pytensor_onnx.graph.dims import Dim, Dims, dims_of, product_dim, sum_dim
+from pytensor_onnx.graph.dims import Dim, Dims, dims_of, product_dim, slice_dim, sum_dim
 from pytensor_onnx.graph.sizes import constant_ints
 
 Operands = Sequence[ir.Value | None]
+_END = 2**63 - 1
 
 
 def convolution(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
@@ -20,7 +21,7 @@ def convolution(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
     >>> x = ir.val("x", shape=("batch", 3, 32, "width"))
     >>> w = ir.val("w", shape=(8, 3, 3, 3))
     >>> convolution([x, w], {"strides": [2, 2], "pads": [1, 1, 1, 1]})
-    ('batch', 8, 16, None)
+    ('batch', 8, 16, width[::2])
     >>> convolution([x, w], {"pads": [1, 1, 1, 1]})
     ('batch', 8, 32, 'width')
     """
@@ -122,7 +123,10 @@ def _windows(sizes: Dims, filter_sizes: Sequence[Dim], attributes: Mapping[str, 
 
 
 def _count(size: Dim, room: int, stride: int) -> Dim:
-    """Return the output size ``(size + room - 1) // stride + 1``."""
+    """Return the output size ``(size + room - 1) // stride + 1``, the length of a slice."""
     if isinstance(size, int):
         return (size + room - 1) // stride + 1
-    return sum_dim([size, room]) if stride == 1 else None
+    if stride == 1:
+        return sum_dim([size, room])
+    whole = sum_dim([size, max(room, 0)])
+    return slice_dim(whole, max(-room, 0), _END, stride)

@@ -68,7 +68,7 @@ def _size(groups: Mapping[str, str]) -> str:
     return str(int(groups["last"]) + 1)
 
 
-_BROADCAST = "operands cannot be broadcast together: one axis has the sizes {first} and {second}"
+BROADCAST = "operands cannot be broadcast together: one axis has the sizes {first} and {second}"
 
 MEANINGS = (
     Meaning(
@@ -92,12 +92,12 @@ MEANINGS = (
     Meaning(
         r"by a dimension other than 1\. (?P<first>\d+) by (?P<second>\d+)",
         RunValueError,
-        _BROADCAST,
+        BROADCAST,
     ),
     Meaning(
         r"Can broadcast (?P<first>0) by 0 or 1\. (?P<second>\d+) is invalid",
         RunValueError,
-        _BROADCAST,
+        BROADCAST,
     ),
     Meaning(
         "invalid expand shape",

@@ -14,7 +14,7 @@ from pytensor_onnx.errors import (
     RunValueError,
     RunZeroDivisionError,
 )
-from pytensor_onnx.graph.failures import CHECK, fails_by
+from pytensor_onnx.graph.failures import CHECK, NO_BROADCAST, fails_by
 from pytensor_onnx.graph.origins import (
     LOOP,
     OP,
@@ -25,7 +25,7 @@ from pytensor_onnx.graph.origins import (
     origins,
     places,
 )
-from pytensor_onnx.running.error_table import MEANINGS
+from pytensor_onnx.running.error_table import BROADCAST, MEANINGS
 from pytensor_onnx.running.operand_shapes import Shapes, expands, operand_shapes, products_fit
 from pytensor_onnx.user_code import line_in, trace_of_caller
 
@@ -38,6 +38,7 @@ _BUILT_IN: dict[str, type[RunError]] = {
 _INDEX = re.compile(r"\bidx=(\d+)")
 _UNNAMED = re.compile(r"c(_\d+)?")
 """Names of constant arrays that have no name of the user."""
+_RESHAPED = re.compile(r"Input shape:\{(.*?)\}, requested shape:\{(.*?)\}")
 _MOST_PLACES = 3
 _FAILED = re.compile(r"while running (\w+) node\. Name:'(.*?)' Status Message: ?", re.DOTALL)
 
@@ -74,6 +75,13 @@ def explain(
     details.append(f"runtime:  {runtime}")
     check = place.node.metadata_props.get(CHECK) if place else None
     if check is not None:
+        found = _RESHAPED.search(message) if check.endswith(NO_BROADCAST) else None
+        if found:
+            axes = zip(*(map(int, part.split(",")) for part in found.groups()), strict=True)
+            small, large = next((sorted(x) for x in axes if len({*x}) > 1), (1, 1))
+            parts = [NO_BROADCAST] if small == 1 else []
+            parts.append(BROADCAST.format(first=small, second=large))
+            return RunValueError(_lines([*parts, *details]))
         return _checked(check, failures, details)
     into = _indexed(model, place, failed)
     for meaning in MEANINGS:

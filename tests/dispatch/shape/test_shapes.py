@@ -272,7 +272,8 @@ def test_an_assertion_on_a_computed_size_holds_where_that_size_is_used_again():
     x = pt.matrix("x", shape=(None, 2))
     result = specify_shape(pt.exp(x[:7]).sum(axis=1), (7,)) + x[:7, 0]
     compare_onnx_and_py([x], result, [array((9, 2))])
-    with pytest.raises(AssertionError, match="SpecifyShape"):
+    # The sum needs the size as well, and its check may come first.
+    with pytest.raises((AssertionError, ValueError), match=r"SpecifyShape|the sizes 5 and 7"):
         compile_onnx([x], result, verify=False)(array((5, 2)))
 
 

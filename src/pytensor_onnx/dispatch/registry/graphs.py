@@ -32,7 +32,9 @@ from pytensor_onnx.encodings import is_encoded, tensor_types
 from pytensor_onnx.errors import LoweringError, Problem, UnsupportedCase
 from pytensor_onnx.graph.builder import Builder, Described
 from pytensor_onnx.graph.dims import Dim, dims_of
+from pytensor_onnx.graph.failures import NO_BROADCAST, name_failure
 from pytensor_onnx.graph.origins import LINE, LOOP, NODE, OP, VARIABLE
+from pytensor_onnx.graph.sizes import CHECKED
 from pytensor_onnx.ops.loops.loop_check_ops import loop_of_index
 from pytensor_onnx.user_code import user_line
 
@@ -113,7 +115,7 @@ class GraphConverter:
                 check_type(variable.type)
             check_operands(node)
             inputs = [self.value_of(variable) for variable in node.inputs]
-            sizes = self._equate_sizes(node, inputs)
+            inputs, sizes = self._equate_sizes(node, inputs)
             lowered = onnx_funcify(node.op, node, self.build, *inputs)
         except UnsupportedCase as case:
             self._add_problem(node, case, line)
@@ -134,13 +136,62 @@ class GraphConverter:
                 self._adopt(variable, value, sizes.get(variable, ()))
             self.values[variable] = value
 
-    def _equate_sizes(self, node: Apply, inputs: Sequence[Any]) -> dict[Variable, list[Dim]]:
-        """Record sizes that a node needs to be equal; return known dimensions of its results."""
+    def _equate_sizes(
+        self, node: Apply, inputs: Sequence[Any]
+    ) -> tuple[list[Any], dict[Variable, list[Dim]]]:
+        """Record sizes that a node needs to be equal.
+
+        Returns the operands, checked where nothing else compares their sizes, and known dimensions
+        of the results.
+        """
         if not self.typed or not self.build.always_runs:
-            return {}
+            return list(inputs), {}
         sizes = OperandSizes(node, inputs, self.build.scope.are_computed_apart)
+        checked = self._checked_sizes(sizes, inputs)
         self.build.equate_sizes(sizes.pairs, [x for x in inputs if isinstance(x, ir.Value)])
-        return dict(zip(node.outputs, sizes.results, strict=False))
+        return checked, dict(zip(node.outputs, sizes.results, strict=False))
+
+    def _checked_sizes(self, sizes: OperandSizes, inputs: Sequence[Any]) -> list[Any]:
+        """Return operands with checks of computed sizes, of which the runtime would broadcast one.
+
+        Sizes with a check keep their own names, by which passes would find the check needless.
+        """
+        scope, checked = self.build.scope, list(inputs)
+        if scope.broadcasts or scope.is_portable:
+            return checked
+        for (i, axis), (k, other) in sizes.batch_pairs:
+            pair = (dims_of(inputs[i]) or ())[axis], (dims_of(inputs[k]) or ())[other]
+            first, second = map(scope.canonical_dim, pair)
+            is_open = [dim == 1 or scope.is_computed(dim) for dim in (first, second)]
+            if first == second or not any(is_open):
+                continue
+            sizes.part(*pair, known=first if is_open[1] else second)
+            if not scope.compare_dims(first, second):
+                continue
+            # An assertion of the user about an operand comes before the comparison of its size.
+            is_asserted = [CHECKED in inputs[n].meta for n in (i, k)]
+            if is_asserted[1] or (is_open[1] and not is_asserted[0]):
+                checked[k] = self._checked_size(checked[k], other, inputs[i], axis)
+            else:
+                checked[i] = self._checked_size(checked[i], axis, inputs[k], other)
+        return checked
+
+    def _checked_size(self, x: ir.Value, axis: int, like: ir.Value, other: int) -> ir.Value:
+        """Return a value whose axis has the size of an axis of another one, or fail.
+
+        A Reshape costs a tenth of a branch in the runtime, and nothing in a region.
+        """
+        build = self.build
+        dims, wanted = list(build.dims(x)), build.dims(like)[other]
+        target = build.sizes(like, other, other + 1)
+        if len(dims) > 1:
+            # A zero keeps the size of an axis. The runtime makes a joined size -1.
+            target = build.Mul(target, build.ints([int(i == axis) for i in range(len(dims))]))
+        checked: ir.Value = build.Reshape(x, target)
+        dims[axis] = wanted
+        checked.shape = ir.Shape(dims)
+        name_failure(build, checked, ValueError(NO_BROADCAST))
+        return checked
 
     def _line(self, node: Apply) -> str:
         """Return the user's line for a node; a gradient without one takes the line of an operand.

@@ -13,6 +13,8 @@ from pytensor_onnx.graph.dims import Dim, dims_of
 from pytensor_onnx.rewriting.engine.inner_graphs import core_op
 
 Cores = Sequence[Sequence[str]]
+Place = tuple[int, int]
+"""Number of an operand, and one of its axes."""
 
 
 class OperandSizes:
@@ -37,8 +39,8 @@ class OperandSizes:
     ----------
     pairs
         Dimensions that are equal.
-    results
-        Dimensions of each result, None if unknown.
+    batch_pairs
+        Places of equal sizes that ONNX would broadcast: two operands with their axes.
     """
 
     def __init__(
@@ -47,18 +49,39 @@ class OperandSizes:
         operands, results = _cores(node) or ((), ())
         is_declared = isinstance(core_op(node.op), LU | LUFactor)
         self.pairs: list[tuple[Dim, Dim]] = []
+        self.batch_pairs: list[tuple[Place, Place]] = []
+        first: dict[Hashable, Place] = {}
         self._sizes: dict[Hashable, Dim] = {}
-        for variable, value, core in zip(node.inputs, inputs, operands, strict=False):
-            for axis, dim in zip(_axes(variable, core), dims_of(value) or (), strict=False):
+        for i, (variable, value, core) in enumerate(
+            zip(node.inputs, inputs, operands, strict=False)
+        ):
+            axes = zip(_axes(variable, core), dims_of(value) or (), strict=False)
+            for position, (axis, dim) in enumerate(axes):
+                if isinstance(axis, int):
+                    place = i, position
+                    known_place = first.setdefault(axis, place)
+                    self.batch_pairs += [(known_place, place)] if known_place != place else []
                 known = self._sizes.setdefault(axis, dim)
                 if isinstance(axis, int) and may_differ(known, dim):
                     self._sizes[axis] = None
                 elif axis is not None and (is_declared or not isinstance(axis, str)):
                     self.pairs.append((known, dim))
-        self.results = [
-            [self._sizes.get(axis) if axis is not None else 1 for axis in _axes(variable, core)]
-            for variable, core in zip(node.outputs, results, strict=False)
+        self._letters = [_axes(*x) for x in zip(node.outputs, results, strict=False)]
+
+    @property
+    def results(self) -> list[list[Dim]]:
+        """Dimensions of each result, None if unknown."""
+        return [
+            [self._sizes.get(axis) if axis is not None else 1 for axis in axes]
+            for axes in self._letters
         ]
+
+    def part(self, first: Dim, second: Dim, known: Dim) -> None:
+        """Note that two sizes are compared when the model runs, and the one that results have."""
+        self.pairs = [pair for pair in self.pairs if {*pair} != {first, second}]
+        for axis, dim in self._sizes.items():
+            if dim in (first, second):
+                self._sizes[axis] = known
 
 
 def _axes(variable: Variable, core: Sequence[str]) -> list[Hashable]:

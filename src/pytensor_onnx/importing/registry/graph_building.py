@@ -26,6 +26,7 @@ from pytensor_onnx.errors import (
     did_you_mean,
 )
 from pytensor_onnx.graph.model_reading import state_pairs
+from pytensor_onnx.graph.sizes import BROADCASTS
 from pytensor_onnx.importing.registry.axis_sizes import name_axes
 from pytensor_onnx.importing.registry.import_problems import helpful_arguments, unknown_operators
 from pytensor_onnx.importing.registry.model_walk import ModelWalk, constant_array, tensor_type
@@ -134,6 +135,7 @@ def build_graph(
                 environment[value] = _state(source, value)
             elif not value.is_initializer():
                 variable = _input_type(value, source.shapes)(name)
+                setattr(variable.tag, BROADCASTS, True)
                 environment[value] = variable
                 inputs.append(variable)
                 free.append(value)

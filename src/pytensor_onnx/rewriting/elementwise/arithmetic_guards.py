@@ -10,11 +10,14 @@ from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scalar.basic import Cast, Neg, Second
+from pytensor.tensor.basic import Alloc
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Dot, add, int_div, sub, true_div
+from pytensor.tensor.rewriting.basic import local_elemwise_alloc
 from pytensor.tensor.rewriting.math import (
     local_0_dot_x,
     local_abs_lift,
+    local_add_remove_zeros,
     local_div_by_one,
     local_log1p,
     local_mul_specialize,
@@ -24,12 +27,14 @@ from pytensor.tensor.rewriting.math import (
     local_useless_abs,
     local_zero_div,
 )
+from pytensor.tensor.shape import Shape, Shape_i
 
 from pytensor_onnx.rewriting.engine.guarded import guard
 from pytensor_onnx.rewriting.engine.predicates import (
     applies,
     are_constants,
     elementwise,
+    made_by,
     number_of,
 )
 from pytensor_onnx.rules import rewrites_nodes
@@ -167,10 +172,31 @@ def has_minus_one(node: Apply) -> bool:
     return node.inputs[0].type.dtype.startswith(("int", "float"))
 
 
+def sizes_follow_from_shapes(operands: Iterable[Variable]) -> bool:
+    """Return whether the sizes of filled operands are constants or sizes of arrays.
+
+    A filled operand that is dropped takes its sizes with it: with those that an integer gives, it
+    may not have the shape of the others.
+    """
+    waiting = [
+        size
+        for x in operands
+        if (filled := made_by(x, Alloc)) is not None
+        for size in filled.inputs[1:]
+    ]
+    while waiting:
+        size = waiting.pop()
+        if size.owner is None and not isinstance(size, Constant):
+            return False
+        if size.owner is not None and not isinstance(size.owner.op, Shape | Shape_i):
+            waiting += size.owner.inputs
+    return True
+
+
 def may_be_specialized(node: Apply) -> bool:
-    """Return whether known sizes broadcast, and the dtype has the sign of negated factors."""
+    """Return whether sizes broadcast, and the dtype has the sign of negated factors."""
     has_sign = has_minus_one(node) or not any(elementwise(x, Neg) for x in node.inputs)
-    return has_sign and may_be_broadcast(node.inputs)
+    return has_sign and may_be_broadcast(node.inputs) and sizes_follow_from_shapes(node.inputs)
 
 
 def has_finite_exponent(node: Apply) -> bool:
@@ -185,6 +211,24 @@ def is_wide_float(node: Apply) -> bool:
 
 
 GUARDS = (
+    guard(
+        local_elemwise_alloc,
+        lambda node: sizes_follow_from_shapes(node.inputs),
+        family="elementwise",
+        purpose="correctness",
+        identity="f(alloc(a, n), x) = f(a, x)",
+        requires="n is a size of an array",
+        measured="docs/project/upstream.md#zeros-of-another-size-are-dropped-from-a-sum",
+    ),
+    guard(
+        local_add_remove_zeros,
+        lambda node: sizes_follow_from_shapes(node.inputs),
+        family="elementwise",
+        purpose="correctness",
+        identity="x + 0 = x",
+        requires="the zeros have no size of their own",
+        measured="docs/project/upstream.md#zeros-of-another-size-are-dropped-from-a-sum",
+    ),
     guard(
         local_div_by_one,
         divides_exactly,

@@ -25,6 +25,7 @@ from pytensor_onnx.rewriting.elementwise.arithmetic_guards import (
     is_tiny,
     may_be_broadcast,
     may_be_number,
+    sizes_follow_from_shapes,
 )
 from pytensor_onnx.rewriting.elementwise.signed_sums import negated, sum_canonizer
 from pytensor_onnx.rewriting.engine.guarded import quietly
@@ -180,6 +181,8 @@ def _canonized(
         return None
     terms = terms_of(fgraph, out, kinds)
     if terms is None or _is_canonical(node, terms) or not may_be_broadcast(terms):
+        return None
+    if not sizes_follow_from_shapes(terms):
         return None
     if kinds == PRODUCTS and (any(map(is_tiny, terms)) or has_rounded_product(terms)):
         return None

@@ -132,6 +132,14 @@ INCOMPATIBLE = (
         "replaced by the same for nodes with constant operands",
     ),
     excluded(
+        "local_elemwise_alloc",
+        "elementwise",
+        "correctness",
+        "f(alloc(a, n), x) = f(a, x)",
+        "replaced by the guarded one, which checks where n comes from",
+        "docs/project/upstream.md#zeros-of-another-size-are-dropped-from-a-sum",
+    ),
+    excluded(
         "local_useless_unbatched_blockwise",
         "structure",
         "compile time",
