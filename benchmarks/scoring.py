@@ -9,7 +9,7 @@ import pytensor.tensor as pt
 
 from benchmarks.timing import Table, interleaved
 from pytensor_onnx import ONNXProgram, export_onnx
-from pytensor_onnx.pymc import summaries
+from pytensor_onnx.pymc import posterior
 from pytensor_onnx.scoring import Scorer
 
 ROWS, FEATURES, DRAWS = 10_000, 64, 200
@@ -31,7 +31,7 @@ def _predictor() -> ONNXProgram:
     x = pt.matrix("x", shape=(None, FEATURES), dtype="float32")
     slopes = np.random.default_rng(1).normal(0, 0.1, (FEATURES, DRAWS)).astype("float32")
     draws = pt.exp(pt.constant(slopes).T @ x.T)
-    mean, ends = summaries.mean(draws), summaries.highest_density_interval(draws, DRAWS)
+    mean, ends = posterior.mean(draws), posterior.highest_density_interval(draws, DRAWS)
     return _program(x, {"mean": mean, "ends": ends})
 
 
@@ -100,13 +100,13 @@ def measure_summaries(rounds: int = 10) -> Table:
     slopes, x = np.random.default_rng(1).normal(size=(DRAWS, 1)), pt.vector("x")
     draws = pt.constant(slopes) * x + slopes[::-1]
     graphs = {
-        "mean": summaries.mean(draws),
-        "sd": summaries.standard_deviation(draws),
-        "HDI": summaries.highest_density_interval(draws, DRAWS),
-        "two quantiles, 5 and 95 %": summaries.quantiles(draws, [0.05, 0.95], DRAWS),
-        "the median": summaries.quantiles(draws, [0.5], DRAWS),
+        "mean": posterior.mean(draws),
+        "sd": posterior.standard_deviation(draws),
+        "HDI": posterior.highest_density_interval(draws, DRAWS),
+        "two quantiles, 5 and 95 %": posterior.quantiles(draws, [0.05, 0.95], DRAWS),
+        "the median": posterior.quantiles(draws, [0.5], DRAWS),
         "all draws, sorted": pt.sort(draws, axis=0),
-        "three quantiles, 5, 50 and 95 %": summaries.quantiles(draws, [0.05, 0.5, 0.95], DRAWS),
+        "three quantiles, 5, 50 and 95 %": posterior.quantiles(draws, [0.05, 0.5, 0.95], DRAWS),
     }
     n = 1000
     values = np.random.default_rng(2).normal(size=n)

@@ -25,7 +25,7 @@ def tables() -> str:
         f"| `{family}` | {about} | {', '.join(_places(family))} |\n"
         for family, about in FAMILIES.items()
     )
-    others = ", ".join(f"`{layer}/{child}`" for layer, child in LAYERS.items())
+    others = ", ".join(f"`{layer}/{child}`" for layer, names in LAYERS.items() for child in names)
     return (
         f"| room | holds | may import |\n|---|---|---|\n{rooms}\n"
         f"All may import {', '.join(f'`{name}`' for name in sorted(ANYWHERE))}.\n\n"

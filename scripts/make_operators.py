@@ -17,7 +17,7 @@ import onnx
 import onnx_ir as ir
 from onnx.defs import OpSchema
 
-from pytensor_onnx.graph.signatures import type_of_text
+from pytensor_onnx.graph.inference import type_of_text
 from pytensor_onnx.running.linker import OPSET_VERSION
 
 STUB = Path(__file__).parents[1] / "src" / "pytensor_onnx" / "graph" / "operators.pyi"

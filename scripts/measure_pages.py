@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, sync_playwright
 from benchmarks.sampled_models import SAMPLED
 from pytensor_onnx import export_onnx, nn
 from pytensor_onnx.pymc import export_sampler
-from pytensor_onnx.web.server import make_server
+from pytensor_onnx.web.packages import make_server
 from pytensor_onnx.web.site import build_site
 from tests.page_parts import write_part
 from tests.web.pages import CHROMIUM

@@ -34,7 +34,7 @@ from web_runtime import encode
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from pytensor_onnx.web.server import make_server  # noqa: E402
+from pytensor_onnx.web.packages import make_server  # noqa: E402
 from tests.page_parts import write_part  # noqa: E402
 
 DOCUMENT = ROOT / "benchmarks" / "NOTES.md"

@@ -14,7 +14,7 @@ import onnxruntime
 import pytensor.tensor as pt
 
 from pytensor_onnx import export_onnx
-from pytensor_onnx.pymc.summaries import highest_density_interval, mean
+from pytensor_onnx.pymc.posterior import highest_density_interval, mean
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / "scripts" / "export_by_torch.py"

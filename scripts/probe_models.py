@@ -17,7 +17,7 @@ from probe_cases import (
     ints,
 )
 
-from pytensor_onnx.targets.schema import allowed_dtypes, main_type
+from pytensor_onnx.targets.kernel_tables import allowed_dtypes, main_type
 
 FLOATS = (ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
 SIGNED = (ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64)

@@ -34,8 +34,7 @@ from probe_kernels import OPSETS, TABLES, render
 from probe_models import DTYPES, IR_VERSION, Trial, trials
 from web_runtime import decode, encode
 
-from pytensor_onnx.web.packages import WEBGPU_RUNTIME, package_files
-from pytensor_onnx.web.server import make_server
+from pytensor_onnx.web.packages import WEBGPU_RUNTIME, make_server, package_files
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 ADAPTER = ("--no-sandbox", "--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader")

@@ -19,7 +19,7 @@ from pytensor.scalar.basic import autocast_float, autocast_int
 from pytensor.tensor.random.op import RandomVariable
 
 from pytensor_onnx import ONNXProgram, export_onnx
-from pytensor_onnx.exporting.verification.many_operands import TakeManyOperands
+from pytensor_onnx.exporting.verification.results import TakeManyOperands
 from tests import coverage_recorder
 
 RELATIVE_TOLERANCE = {

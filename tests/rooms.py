@@ -135,10 +135,10 @@ FAMILIES = {
 """Families of operations: the modules and folders of each layer."""
 
 LAYERS = {
-    "ops": "encoded",
-    "functions": "registry",
-    "rewriting": "engine",
-    "dispatch": "registry",
-    "importing": "registry",
+    "ops": ("encoded",),
+    "functions": ("registry",),
+    "rewriting": ("engine", "query"),
+    "dispatch": ("registry",),
+    "importing": ("registry",),
 }
-"""Rooms whose children are families, with the one child about no family."""
+"""Rooms whose children are families, with the children about no family: ground floors and roofs."""

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from pytensor_onnx.bit_generators import holding
-from pytensor_onnx.ops.random.spawning import spawn
+from pytensor_onnx.ops.random.draws import spawn
 from pytensor_onnx.random import generator_of, state_of
 from tests.conftest import PY
 

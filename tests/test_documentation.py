@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 import pytensor_onnx.pipeline  # noqa: F401  (declares the passes)
-from pytensor_onnx.extras import MODULES
+from pytensor_onnx.late_names import MODULES
 from pytensor_onnx.rules import ledger
 from pytensor_onnx.site_pages import page
 from tests.page_parts import read_part, write_part
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/README.md")]
-SOURCES = [ROOT / "src/pytensor_onnx" / name for name in ("cli/demo.py", "web/description.py")]
+SOURCES = [ROOT / "src/pytensor_onnx" / name for name in ("cli/demo.py", "web/controls.py")]
 EXTRAS = ("ml", "nutpie", "pymc", "scale", "web")
 KNOWN = {
     *("uv", "uv && uv run", "numpy onnxruntime", "ziglang"),

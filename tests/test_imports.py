@@ -76,13 +76,13 @@ def test_every_room_is_known():
 @pytest.mark.parametrize("layer", LAYERS)
 def test_the_children_of_a_layer_are_families(layer):
     children = {p.stem for p in (ROOT / layer).iterdir() if not p.stem.startswith("__")}
-    assert children <= FAMILIES.keys() | {LAYERS[layer]}
+    assert children <= FAMILIES.keys() | {*LAYERS[layer]}
 
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_the_tests_of_a_layer_are_in_the_folders_of_its_families(layer):
     found = {p.stem.removeprefix("test_") for p in (TESTS / layer).glob("*") if is_test(p)}
-    assert found <= FAMILIES.keys() | {LAYERS[layer]}
+    assert found <= FAMILIES.keys() | {*LAYERS[layer]}
 
 
 def is_test(path: Path) -> bool:
@@ -92,7 +92,7 @@ def is_test(path: Path) -> bool:
 def test_names_of_modules_are_unique():
     """Names of families, and of modules that are called as their folder, may occur again."""
     parts = [module.split(".") for module in modules() if "." in module]
-    shared = FAMILIES.keys() | set(LAYERS.values())
+    shared = FAMILIES.keys() | {name for names in LAYERS.values() for name in names}
     names = [path[-1] for path in parts if path[-1] not in shared and path[-1] != path[-2]]
     assert not [name for name, count in Counter(names).items() if count > 1]
 
@@ -126,6 +126,20 @@ def test_no_modules_import_each_other():
     while free := [module for module, names in needed.items() if not names & needed.keys()]:
         for module in free:
             del needed[module]
+    assert not needed
+
+
+def test_no_folders_of_a_room_import_each_other():
+    needed: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+    for module, path in modules().items():
+        folder = tuple(module.split(".")[1:3])
+        others = {tuple(name.split(".")[1:3]) for name in map(module_of, imports(path)) if name}
+        if len(folder) == 2:
+            of_room = {other for other in others if other[0] == folder[0] and len(other) == 2}
+            needed.setdefault(folder, set()).update(of_room - {folder})
+    while free := [folder for folder, others in needed.items() if not others & needed.keys()]:
+        for folder in free:
+            del needed[folder]
     assert not needed
 
 

@@ -14,7 +14,7 @@ from pytensor.graph.features import Feature
 from pytensor.graph.fg import FunctionGraph
 
 from pytensor_onnx import export_onnx, pipeline  # noqa: F401  (declares the passes)
-from pytensor_onnx.rewriting.engine.registration import ONNX_QUERY, with_included
+from pytensor_onnx.rewriting.query.registration import ONNX_QUERY, with_included
 from pytensor_onnx.rules import Rule, declare, ledger, recorded, without
 from scripts.make_rules import TARGET, page
 from tests.conftest import REWRITTEN, compare_onnx_and_py, op_types
@@ -105,7 +105,7 @@ def test_almost_every_guard_has_an_example():
     guards = {rule.name for rule in ledger().values() if rule.kind == "guard"}
     # Other rewrites find the graphs of their conditions first.
     others = {f"guarded_local_{name}" for name in ("0_dot_x", "mul_specialize")}
-    # Their graphs are errors: tests/dispatch/registry/test_operand_sizes.py.
+    # Their graphs are errors: tests/dispatch/registry/test_graphs.py.
     others |= {f"guarded_local_{name}" for name in ("add_remove_zeros", "elemwise_alloc")}
     assert guards - others == {f"guarded_{name}" for name in GUARDS}
 

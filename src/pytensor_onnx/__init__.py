@@ -30,8 +30,10 @@ if TYPE_CHECKING:
         measure_latency as measure_latency,
     )
     from pytensor_onnx.exporting.files.loading import load as load
-    from pytensor_onnx.exporting.files.optimized_files import optimize_onnx as optimize_onnx
-    from pytensor_onnx.exporting.files.quantization import quantize_onnx as quantize_onnx
+    from pytensor_onnx.exporting.files.optimized_files import (
+        optimize_onnx as optimize_onnx,
+        quantize_onnx as quantize_onnx,
+    )
     from pytensor_onnx.exporting.program.export import (
         compile_onnx as compile_onnx,
         export_function_onnx as export_function_onnx,

@@ -13,8 +13,8 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor_onnx._version import __version__
 from pytensor_onnx.digests import content_key
 from pytensor_onnx.dispatch.networks import opset_of
+from pytensor_onnx.dispatch.registry.basic import check_type
 from pytensor_onnx.dispatch.registry.graphs import GraphConverter
-from pytensor_onnx.dispatch.registry.types import check_type
 from pytensor_onnx.dynamic_axes import (
     NamedAxes,
     check_names,
@@ -22,13 +22,10 @@ from pytensor_onnx.dynamic_axes import (
     names_by_axis,
 )
 from pytensor_onnx.errors import Problem, PyTensorONNXError, UnsupportedCase, raise_problems
-from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.checks import drop_checks_of_inputs
-from pytensor_onnx.graph.dim_names import infer_and_name_dims
-from pytensor_onnx.graph.dims import Dim, dims_of
+from pytensor_onnx.graph.builder import Builder, drop_checks_of_inputs
+from pytensor_onnx.graph.dims import BROADCASTS, Dim, dims_of
 from pytensor_onnx.graph.names import name_values
-from pytensor_onnx.graph.scope import ModelScope, live_nodes
-from pytensor_onnx.graph.sizes import BROADCASTS
+from pytensor_onnx.graph.scope import ModelScope, infer_and_name_dims, live_nodes
 from pytensor_onnx.named_dims import dim_names as dim_names_of
 from pytensor_onnx.user_code import user_line
 

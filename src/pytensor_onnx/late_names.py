@@ -1,15 +1,15 @@
-"""Imports that wait until they are needed: of a name of a package, or of all modules in it."""
+"""Names that load late, and the extras that install the packages which they need."""
 
 import ast
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from pytensor_onnx.errors import MissingExtraError
-from pytensor_onnx.extras import installs
 
 
 def late_names(package: str, file: str) -> tuple[Callable[[str], Any], list[str]]:
@@ -69,3 +69,50 @@ def import_modules(name: str) -> None:
     """
     for module in pkgutil.iter_modules(getattr(import_module(name), "__path__", ())):
         import_module(f"{name}.{module.name}")
+
+
+MODULES: dict[str, Sequence[str]] = {
+    "ml": ("pytensor_ml", "sklearn"),
+    "nutpie": ("nutpie",),
+    "pymc": ("pymc",),
+    "web": ("yaml",),
+}
+"""The modules that each extra installs."""
+
+
+def installs(module: str) -> str:
+    """Return the command that installs a module, empty if no extra does.
+
+    Examples
+    --------
+    >>> installs("pymc.model"), installs("numpy")
+    ("pip install 'pytensor-onnx[pymc]'", '')
+    """
+    name = module.partition(".")[0]
+    extras = [extra for extra, modules in MODULES.items() if name in modules]
+    return f"pip install 'pytensor-onnx[{extras[0]}]'" if extras else ""
+
+
+def require(extra: str, purpose: str) -> None:
+    """Raise if a module of an extra is missing.
+
+    Parameters
+    ----------
+    extra
+        Name of the extra.
+    purpose
+        What needs it, for the message.
+
+    Raises
+    ------
+    MissingExtraError
+        The message has the command that installs the extra.
+
+    Examples
+    --------
+    >>> require("web", "the description of a page")
+    """
+    missing = [module for module in MODULES[extra] if find_spec(module) is None]
+    if missing:
+        names = " and ".join(missing)
+        raise MissingExtraError(f"{purpose} needs {names}: {installs(missing[0])}")

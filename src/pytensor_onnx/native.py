@@ -139,8 +139,7 @@ def refuse_regions(model: ir.Model) -> None:
 
 def functions_of(model: ir.Model) -> list[str]:
     """Return the names of functions that a model calls, for which the library may have kernels."""
-    from pytensor_onnx.graph.domains import STANDARD_DOMAIN
-    from pytensor_onnx.graph.traversal import nodes_of_model
+    from pytensor_onnx.graph.traversal import STANDARD_DOMAIN, nodes_of_model
 
     found = (node.op_type for node in nodes_of_model(model) if node.domain == STANDARD_DOMAIN)
     return list(dict.fromkeys(found))

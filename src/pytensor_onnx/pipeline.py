@@ -7,30 +7,27 @@ from pytensor_onnx.conversion import Converted
 from pytensor_onnx.dispatch.registry.function import decompositions
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.traversal import all_nodes, nodes_of_model
-from pytensor_onnx.passes.find_sizes import find_sizes
 from pytensor_onnx.passes.fold_constants import fold_constants
-from pytensor_onnx.passes.fusions.drop_leading_axes import drop_leading_axes
+from pytensor_onnx.passes.fusions.drop_axes import drop_leading_axes, keep_reduced_axes
 from pytensor_onnx.passes.fusions.fold_into_conv import fold_into_conv
-from pytensor_onnx.passes.fusions.fuse_gemm import fuse_gemm
-from pytensor_onnx.passes.fusions.fuse_relu_clip import fuse_relu_clip
-from pytensor_onnx.passes.fusions.join_vectors import join_vectors
-from pytensor_onnx.passes.fusions.keep_reduced_axes import keep_reduced_axes
-from pytensor_onnx.passes.fusions.merge_equal import merge_equal
-from pytensor_onnx.passes.fusions.merge_short_images import merge_short_images
-from pytensor_onnx.passes.fusions.share_transposed import share_transposed
-from pytensor_onnx.passes.fusions.vector_products import vector_products
+from pytensor_onnx.passes.fusions.fuse_products import (
+    fuse_gemm,
+    fuse_relu_clip,
+    share_transposed,
+    vector_products,
+)
+from pytensor_onnx.passes.fusions.merge_equal import join_vectors, merge_equal, merge_short_images
 from pytensor_onnx.passes.inline_functions import inline_functions
+from pytensor_onnx.passes.keep_apart import keep_apart
 from pytensor_onnx.passes.layout.broadcast_numbers import broadcast_numbers
 from pytensor_onnx.passes.layout.move_transposes import move_transposes
 from pytensor_onnx.passes.legaliser.legalise import legalise
 from pytensor_onnx.passes.legaliser.missing_kernels import check_loops
 from pytensor_onnx.passes.lower_opset import lower_opset
 from pytensor_onnx.passes.model_pass import Passes
-from pytensor_onnx.passes.narrowing.narrow_indices import narrow_indices
+from pytensor_onnx.passes.narrowing import describe_placement, narrow_indices
 from pytensor_onnx.passes.node_rules import NodeRules
-from pytensor_onnx.passes.optimizer_guards.keep_apart import keep_apart
-from pytensor_onnx.passes.placement import describe_placement
-from pytensor_onnx.passes.spell_sizes import spell_sizes
+from pytensor_onnx.passes.spell_sizes import find_sizes, spell_sizes
 from pytensor_onnx.targets import Profile
 
 

@@ -21,9 +21,9 @@ from pytensor_onnx_scoring.opened_file import (
     outputs_of_rows,
     read_constants,
     rows_of,
+    session_of,
 )
 from pytensor_onnx_scoring.problems import ScoringError
-from pytensor_onnx_scoring.sessions import session_of
 from pytensor_onnx_scoring.tables import table_of
 
 if TYPE_CHECKING:

@@ -123,7 +123,7 @@ def test_a_pipe_takes_one_line_for_each_operation_and_a_terminal_80_columns(monk
     assert max(map(len, lines)) > 80
     assert all(re.match(r"[\w.]+: ", line) for line in lines)
     exp = next(line for line in lines if line.startswith("Exp: "))
-    monkeypatch.setattr("pytensor_onnx.cli.ops_command.terminal_width", lambda: 80)
+    monkeypatch.setattr("pytensor_onnx.cli.coverage.terminal_width", lambda: 80)
     wrapped = run().output
     assert max(map(len, wrapped.splitlines())) <= 80
     assert "".join(exp.split()) in "".join(wrapped.split())

@@ -5,9 +5,9 @@ import onnxruntime
 import pytest
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.domains import DOMAINS
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.graph.traversal import DOMAINS
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from pytensor_onnx.kernels.graph_scope import constant_of
-from pytensor_onnx.kernels.native_operators import operator_numbers
+from pytensor_onnx.kernels.graph_scope import constant_of, operator_numbers
 from pytensor_onnx.kernels.regions import fuse, whole_region
 from pytensor_onnx.kernels.tape import MAGIC, with_digest
 from tests.kernels import test_arrays, test_chains

@@ -10,7 +10,7 @@ import pytest
 from onnx import helper
 
 from pytensor_onnx import native
-from pytensor_onnx.kernels.native_operators import operator_numbers
+from pytensor_onnx.kernels.graph_scope import operator_numbers
 from pytensor_onnx.kernels.tape import with_digest
 from tests.native.damaged_tapes import Seed, damaged, seeds_without_loops
 

@@ -11,7 +11,7 @@ from onnx.reference import ReferenceEvaluator
 
 from pytensor_onnx import export_onnx
 from pytensor_onnx.nn.resizing import resize, upsample
-from pytensor_onnx.ops.networks.interpolation import COORDINATES, ROUNDINGS
+from pytensor_onnx.ops.networks.resize import COORDINATES, ROUNDINGS
 from tests.conftest import assert_same, compare_onnx_and_py, op_types, sweep_rest
 
 RNG = np.random.default_rng(0)

@@ -10,9 +10,9 @@ import onnxruntime
 
 from pytensor_onnx.dispatch.registry.function import decompositions
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.domains import DOMAINS
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.graph.traversal import DOMAINS
 from pytensor_onnx.passes.legaliser.legalise import legalise
 from pytensor_onnx.passes.model_pass import Passes, ScopedPass
 from pytensor_onnx.targets import get_profile

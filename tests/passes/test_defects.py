@@ -68,7 +68,7 @@ def test_each_wrong_rewrite_of_the_optimizer_belongs_to_a_defect():
 @pytest.mark.parametrize("name", [field.name for field in fields(Profile)])
 def test_each_property_of_a_target_is_read(name):
     # `supports` reads the kernel table; the other properties are read by passes and the exporter.
-    profile = ROOT / "src/pytensor_onnx/targets/profile.py"
+    profile = ROOT / "src/pytensor_onnx/targets/profiles.py"
     is_of_table = name in ("avoided", "kernels")
     assert name in attributes_read((profile,) if is_of_table else SOURCES)
 

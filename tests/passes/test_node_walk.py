@@ -6,8 +6,8 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_onnx.graph.names import Names, name_values
+from pytensor_onnx.passes.matching import store_constants
 from pytensor_onnx.passes.node_walk import NodeWalk
-from pytensor_onnx.passes.stored_constants import store_constants
 from tests.conftest import called, compare_onnx_and_py
 from tests.passes.conftest import bare
 

@@ -11,7 +11,7 @@ pm = pytest.importorskip("pymc")
 import pytensor.tensor as pt  # noqa: E402
 
 from pytensor_onnx import ArgumentError, ONNXProgram, VerificationError  # noqa: E402
-from pytensor_onnx.pymc import ModelGraph, batches, export_logp, export_transforms  # noqa: E402
+from pytensor_onnx.pymc import ModelGraph, export_logp, export_transforms, making  # noqa: E402
 
 RNG = np.random.default_rng(4)
 Y = RNG.normal(size=5)
@@ -191,10 +191,10 @@ def test_named_dimensions() -> None:
 def test_a_batch_that_mixes_its_points_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(outputs: list, points: dict) -> list:
         return [
-            v - v.mean() for v in batches.vectorize_graph(outputs, points, new_tensor_dims=["p"])
+            v - v.mean() for v in making.vectorize_graph(outputs, points, new_tensor_dims=["p"])
         ]
 
-    monkeypatch.setattr(batches, "vectorized_graph", wrong)
+    monkeypatch.setattr(making, "vectorized_graph", wrong)
     with pm.Model() as model:
         pm.Normal("x")
     with pytest.raises(VerificationError, match="output logp of a batch differs"):

@@ -13,8 +13,18 @@ pytest.importorskip("pymc")
 from pytensor.gradient import grad
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.pymc.nuts import Randomness, State, draw
-from pytensor_onnx.pymc.trees import Doubling, Dynamics, End, Leaves, _growth, grow, leaf_tables
+from pytensor_onnx.pymc.nuts import (
+    Doubling,
+    Dynamics,
+    End,
+    Leaves,
+    Randomness,
+    State,
+    _growth,
+    draw,
+    grow,
+    leaf_tables,
+)
 
 MAX_DEPTH = 6
 SCALE = np.array([0.5, 2.0, 1.0])

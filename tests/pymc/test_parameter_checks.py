@@ -14,7 +14,7 @@ from pytensor.conditional.op import ifelse  # noqa: E402
 from pytensor.scan import scan  # noqa: E402
 
 from pytensor_onnx.pymc import export_logp, export_sampler  # noqa: E402
-from pytensor_onnx.pymc.parameter_checks import replace_checks  # noqa: E402
+from pytensor_onnx.pymc.random_variables import replace_checks  # noqa: E402
 from tests.pymc.measuring import REFERENCE  # noqa: E402
 
 STEPS = np.array([0.1, 0.2, 0.0, -0.1, 0.3])

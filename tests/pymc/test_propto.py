@@ -14,7 +14,7 @@ from pytensor.graph.basic import Constant  # noqa: E402
 from pytensor.graph.traversal import toposort  # noqa: E402
 
 from pytensor_onnx.pymc import ModelGraph, export_logp  # noqa: E402
-from pytensor_onnx.pymc.propto import drop_constants  # noqa: E402
+from pytensor_onnx.pymc.model_graphs import drop_constants  # noqa: E402
 
 RNG = np.random.default_rng(3)
 COUNTS, VALUES = RNG.poisson(3.0, 5), RNG.normal(size=(5, 2))

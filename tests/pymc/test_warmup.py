@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("pymc")
 
 from pytensor_onnx import compile_onnx
-from pytensor_onnx.pymc.warmup import (
+from pytensor_onnx.pymc.chains import (
     adapt_scale,
     adapt_step_size,
     first_scale,

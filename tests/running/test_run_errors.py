@@ -14,7 +14,7 @@ from pytensor.graph.replace import clone_replace
 from pytensor.raise_op import Assert, CheckAndRaise
 
 from pytensor_onnx import InputError, PyTensorONNXError, RunError, compile_onnx, export_onnx
-from pytensor_onnx.graph.origins import find_place
+from pytensor_onnx.graph.names import find_place
 from pytensor_onnx.running.run_errors import explain
 from pytensor_onnx.running.session import Session
 

@@ -9,7 +9,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_onnx import InputError, PyTensorONNXError, SessionOptions, export_onnx
-from pytensor_onnx.running.providers import provider_names
+from pytensor_onnx.running.ort_optimizers import provider_names
 from pytensor_onnx.running.session import Session
 
 

@@ -222,7 +222,7 @@ def _rounded(number: float) -> float:
 
 def section(found: Mapping[str, Mapping[str, Mapping[str, tuple[float, float]]]]) -> str:
     """Return the section of the page, of the errors by runtime, operator and dtype."""
-    from pytensor_onnx.targets.profile import COARSE
+    from pytensor_onnx.targets.profiles import COARSE
 
     def lines() -> Iterator[str]:
         yield f"| operator | {' | '.join(NAMES[name] for name in found)} |"

@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from pytensor_onnx import export_onnx
-from pytensor_onnx_scoring import Scorer, ScoringError, sessions
+from pytensor_onnx_scoring import Scorer, ScoringError, opened_file
 from pytensor_onnx_scoring.arrow import to_arrow
 
 
@@ -141,11 +141,11 @@ def test_a_column_that_stands_twice_is_named(centred):
 
 def test_a_file_that_is_written_anew_replaces_its_session(tmp_path):
     path = tmp_path / "model.onnx"
-    before = len(sessions._sessions)
+    before = len(opened_file._sessions)
     for operator, expected in (("Neg", -1.0), ("Identity", 1.0), ("Reciprocal", 1.0)):
         path.write_bytes(file_of(operator, TensorProto.FLOAT, ["row"], ["row"]))
         assert Scorer(path)({"x": [1.0]})["y"].tolist() == [expected]
-    assert len(sessions._sessions) == before + 1
+    assert len(opened_file._sessions) == before + 1
 
 
 MODELS = {

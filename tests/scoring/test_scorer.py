@@ -13,7 +13,7 @@ import pytest
 
 import pytensor_onnx.scoring
 from pytensor_onnx import export_onnx, native
-from pytensor_onnx_scoring import Scorer, ScoringError, sessions
+from pytensor_onnx_scoring import Scorer, ScoringError, opened_file
 
 WIDTH, HEIGHT = np.array([1.0, 2.0, 3.0]), np.array([3.0, 4.0, 5.0])
 TABLE = {"height": HEIGHT, "width": WIDTH}
@@ -269,9 +269,9 @@ def test_pandas_columns_are_read_at_once_or_alone(linear, kind):
 
 def test_sessions_have_the_kernels_of_the_package_unless_they_are_switched_off(monkeypatch):
     found = native.library()
-    assert sessions._kernels() == (str(found) if found else None)
+    assert opened_file._kernels() == (str(found) if found else None)
     monkeypatch.setenv(native.SWITCH, "0")
-    assert sessions._kernels() is None
+    assert opened_file._kernels() is None
 
 
 def test_functions_with_kernels_score_as_without(tmp_path, monkeypatch):

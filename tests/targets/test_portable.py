@@ -16,11 +16,11 @@ from pytensor.tensor.linalg import lstsq
 
 from pytensor_onnx import UnsupportedOpError, export_onnx, load, nn
 from pytensor_onnx.conversion import ConversionOptions, convert
-from pytensor_onnx.encodings.small_states import joined
+from pytensor_onnx.encodings.generators import joined
 from pytensor_onnx.graph.traversal import all_nodes
 from pytensor_onnx.ops.random.draws import Threefry
 from pytensor_onnx.passes.legaliser.small_words import split_words
-from pytensor_onnx.passes.stored_constants import store_constants
+from pytensor_onnx.passes.matching import store_constants
 from pytensor_onnx.random import large_words, small_words
 from tests.conftest import compare_onnx_and_py, op_types
 

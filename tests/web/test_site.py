@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from pytensor_onnx import export_onnx
 from pytensor_onnx.cli.app import app, main
 from pytensor_onnx.errors import PyTensorONNXError
-from pytensor_onnx.web.description import read_description
-from pytensor_onnx.web.server import make_server
+from pytensor_onnx.web.controls import read_description
+from pytensor_onnx.web.packages import make_server
 from pytensor_onnx.web.site import build_site
 
 

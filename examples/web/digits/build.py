@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from pytensor_onnx.cli.demo import run_digits
-from pytensor_onnx.web.description import read_description
+from pytensor_onnx.web.controls import read_description
 from pytensor_onnx.web.site import build_site
 
 

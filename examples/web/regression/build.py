@@ -12,7 +12,7 @@ import pymc as pm
 
 import pytensor_onnx  # noqa: F401  (mode ONNX)
 from pytensor_onnx.pymc import export_predictor
-from pytensor_onnx.web.description import read_description
+from pytensor_onnx.web.controls import read_description
 from pytensor_onnx.web.site import build_site
 
 FIELDS, LARGEST = 60, 200

@@ -11,7 +11,7 @@ import pymc as pm
 
 from pytensor_onnx import ONNXProgram
 from pytensor_onnx.pymc import export_sampler
-from pytensor_onnx.web.description import read_description
+from pytensor_onnx.web.controls import read_description
 from pytensor_onnx.web.site import build_site
 
 EFFECTS = [28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0]

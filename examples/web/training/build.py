@@ -13,7 +13,7 @@ import pytensor.tensor as pt
 from pytensor_ml.optim import adam
 
 from pytensor_onnx import ONNXProgram, export_training_step
-from pytensor_onnx.web.description import read_description
+from pytensor_onnx.web.controls import read_description
 from pytensor_onnx.web.site import build_site
 
 WIDTH, POSITIONS = 32, 100

@@ -12,7 +12,7 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pytensor_onnx import ONNXProgram, export_onnx
-from pytensor_onnx.web.description import read_description
+from pytensor_onnx.web.controls import read_description
 from pytensor_onnx.web.site import build_site
 
 # The network is the one of the example beside, whose modules import each other by plain names.

@@ -12,13 +12,12 @@ import click
 from click.shell_completion import get_completion_class
 
 from pytensor_onnx._version import __version__
+from pytensor_onnx.cli.coverage import ops
 from pytensor_onnx.cli.demo_command import digits
 from pytensor_onnx.cli.export_command import export
 from pytensor_onnx.cli.file_commands import bench, diff, inspect, optimize, verify
-from pytensor_onnx.cli.ops_command import ops
-from pytensor_onnx.cli.serving_command import serve_config
+from pytensor_onnx.cli.folder_commands import serve_config, web
 from pytensor_onnx.cli.terminal import printable
-from pytensor_onnx.cli.web_command import web
 from pytensor_onnx.errors import PyTensorONNXError, RunError, VerificationError, did_you_mean
 
 PROGRAM = "pytensor-onnx"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pytensor_onnx.extras import require
+from pytensor_onnx.late_names import require
 
 if TYPE_CHECKING:
     from pytensor.tensor.variable import TensorVariable

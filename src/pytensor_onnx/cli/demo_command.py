@@ -31,9 +31,9 @@ def digits(output: Path, epochs: int, as_json: bool) -> None:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     from pytensor_onnx.cli.demo import run_digits
-    from pytensor_onnx.cli.tables import digits_table
-    from pytensor_onnx.exporting.requests.paths import check_file
-    from pytensor_onnx.extras import require
+    from pytensor_onnx.cli.terminal import digits_table
+    from pytensor_onnx.exporting.requests.output_names import check_file
+    from pytensor_onnx.late_names import require
 
     require("ml", "the demo")
     check_file(output, "--output")

@@ -63,7 +63,7 @@ def export(
 
     Example: pytensor-onnx export mymodule:graph --dynamic x:0=batch
     """
-    from pytensor_onnx.exporting.requests.paths import check_file
+    from pytensor_onnx.exporting.requests.output_names import check_file
 
     file = output or Path(f"{name.rpartition(':')[2].rpartition('.')[2] or 'model'}.onnx")
     check_file(file, "--output")
@@ -73,7 +73,7 @@ def export(
     given = {key: value for key, value in options.items() if value}
     with working("exporting"):
         # Graphs of the module may use mode ONNX.
-        from pytensor_onnx.cli.named_objects import export_object, named_object
+        from pytensor_onnx.cli.inspection import export_object, named_object
 
         program = export_object(named_object(name), **given)
         program.save(file, vectors=vectors)

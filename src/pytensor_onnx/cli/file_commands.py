@@ -39,7 +39,7 @@ def inspect(file: Path, nodes: bool, functions: bool, pytensor: bool, as_json: b
     These are inputs and outputs, state, operators, functions, sizes and metadata.
     """
     from pytensor_onnx.cli.inspection import inspect_file
-    from pytensor_onnx.cli.tables import inspection_tables
+    from pytensor_onnx.cli.terminal import inspection_tables
 
     if nodes or functions or pytensor:
         _list_parts(file, nodes, functions, pytensor, as_json)
@@ -50,7 +50,7 @@ def inspect(file: Path, nodes: bool, functions: bool, pytensor: bool, as_json: b
 
 
 def _list_parts(file: Path, nodes: bool, functions: bool, pytensor: bool, as_json: bool) -> None:
-    from pytensor_onnx.cli.node_listing import listed_functions, listed_nodes
+    from pytensor_onnx.cli.inspection import listed_functions, listed_nodes
     from pytensor_onnx.graph.model_reading import read_model
 
     model = read_model(file)
@@ -113,7 +113,7 @@ def bench(
     or sampled inputs. The table has the median, the percentiles 90 and 99 and the least time of a
     run.
     """
-    from pytensor_onnx.cli.tables import latency_lines, latency_table
+    from pytensor_onnx.cli.terminal import latency_lines, latency_table
     from pytensor_onnx.exporting.files.file_latency import measure_latency
     from pytensor_onnx.graph.model_reading import external_bytes
 
@@ -216,7 +216,7 @@ def optimize(
     compared with those of the file. To see whether it runs faster, give both files to bench.
     """
     from pytensor_onnx.cli.inspection import inspect_file
-    from pytensor_onnx.exporting.requests.paths import check_file
+    from pytensor_onnx.exporting.requests.output_names import check_file
 
     path = output or file.with_name(f"{file.stem}.{target}.onnx")
     check_file(path, "--output")

@@ -1,14 +1,21 @@
-"""Read the contents of an ONNX file without running it."""
+"""The command `inspect`."""
 
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.errors import ArgumentError, PyTensorONNXError, did_you_mean
 from pytensor_onnx.exporting.verification.file_vectors import METADATA, Vectors
+from pytensor_onnx.late_names import installs
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,7 @@ def inspect_file(file: Path) -> Inspection:
     """
     from pytensor_onnx.exporting.requests.descriptions import describe
     from pytensor_onnx.graph.model_reading import read_model
-    from pytensor_onnx.graph.node_counts import function_sizes, operator_counts
+    from pytensor_onnx.graph.traversal import function_sizes, operator_counts
     from pytensor_onnx.graph.weights import weight_bytes
 
     model = read_model(file)
@@ -111,3 +118,199 @@ def _state_pairs(text: str) -> dict[str, str]:
     if not isinstance(pairs, dict):
         return {}
     return {name: after for name, after in pairs.items() if isinstance(after, str)}
+
+
+_PACKAGES = ("pytensor", "pytensor_ml", "pytensor_onnx")
+
+
+def named_object(name: str) -> Any:
+    """Return an object from its name, such as ``package.module:model``.
+
+    Modules of the present folder are found, too.
+
+    Raises
+    ------
+    ArgumentError
+        If the name has another form, the import fails, or the module has no such object.
+
+    Examples
+    --------
+    >>> named_object("math:pi")
+    3.141592653589793
+    """
+    module, colon, path = name.partition(":")
+    if not (module and colon and path):
+        raise ArgumentError(f"{name!r} is no name of an object: write package.module:name")
+    value = _module(module)
+    for part in path.split("."):
+        try:
+            value = getattr(value, part)
+        except AttributeError as error:
+            hint = did_you_mean(part, dir(value), "write package.module:name")
+            raise ArgumentError(f"{module} has no object {path!r}: {hint}") from error
+    return value
+
+
+def _module(name: str) -> Any:
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        advice = installs(str(error.name))
+        text = f"{name} cannot be imported, {error}{f': {advice}' if advice else ''}"
+        raise ArgumentError(text) from error
+    # A user's module may raise anything, and end the program.
+    except (Exception, SystemExit) as error:
+        where = _line_of(error)
+        raise ArgumentError(
+            f"{name} cannot be imported, {type(error).__name__}: {error}{where}"
+        ) from error
+
+
+def _line_of(error: BaseException) -> str:
+    """Return the last line of code that an error passed, as text to append to a message."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return f" ({trace.tb_frame.f_code.co_filename}:{trace.tb_lineno})" if trace else ""
+
+
+def export_object(value: Any, **options: Any) -> Any:
+    """Export a graph, a compiled function, a PyMC model or a network as a program.
+
+    Parameters
+    ----------
+    value
+        Inputs and outputs, an output, the result of `pytensor.function`, a PyMC model, or a network
+        of pytensor-ml.
+    options
+        Those of `pytensor_onnx.export_onnx`.
+
+    Raises
+    ------
+    PyTensorONNXError
+        If it is something else, or cannot be exported.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> x = pt.vector("x")
+    >>> export_object(([x], x.sum())), export_object(x.sum())
+    (ONNXProgram(x: float64[x_dim0] -> output_0: float64[]), ONNXProgram(x: float64[batch] -> ...
+    """
+    from pytensor.compile.executor import Function
+
+    from pytensor_onnx import export_function_onnx, export_onnx
+
+    if any(isinstance(f, Function) for f in (value, getattr(value, "f", None))):
+        return export_function_onnx(value, **options)
+    pymc = sys.modules.get("pymc")
+    if pymc is not None and isinstance(value, pymc.Model):
+        from pytensor_onnx.pymc import export_model
+
+        return export_model(value, **options)
+    if isinstance(value, tuple | list) and len(value) == 2:
+        return export_onnx(*value, **options)
+    if type(value).__module__.partition(".")[0] not in _PACKAGES:
+        raise ArgumentError(
+            f"an object of type {type(value).__name__} has no graph: name a tuple of inputs and "
+            "outputs, an output, a compiled function, a PyMC model or a network of pytensor-ml"
+        )
+    return export_onnx(value, **options)
+
+
+@dataclass(frozen=True)
+class ListedNode:
+    """A node of a graph, of a subgraph or of a function.
+
+    Attributes
+    ----------
+    name, operator
+        Name and operator, which has its domain unless that is ONNX's own.
+    inputs, outputs
+        Names of the values; an input that is left out is empty.
+    attributes
+        Attributes as texts.
+    """
+
+    name: str
+    operator: str
+    inputs: list[str]
+    outputs: list[str]
+    attributes: dict[str, str]
+
+    def __str__(self) -> str:
+        """Write the node as an assignment."""
+        attributes = ", ".join(f"{name}={value}" for name, value in self.attributes.items())
+        call = f"{self.operator}({', '.join(self.inputs)})"
+        return f"{', '.join(self.outputs)} = {call}{f' [{attributes}]' if attributes else ''}"
+
+
+@dataclass(frozen=True)
+class ListedFunction:
+    """A model-local function: its name, the names of its parameters and results, its nodes."""
+
+    name: str
+    inputs: list[str]
+    outputs: list[str]
+    nodes: list[ListedNode]
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of a listing."""
+        yield f"{self.name}({', '.join(self.inputs)}) -> {', '.join(self.outputs)}"
+        yield from (f"  {node}" for node in self.nodes)
+
+
+def listed_nodes(model: ir.Model) -> list[ListedNode]:
+    """Return the nodes of the main graph, in order, each before the nodes of its subgraphs.
+
+    Examples
+    --------
+    >>> import onnx_ir as ir
+    >>> x = ir.val("x")
+    >>> node = ir.node("LeakyRelu", [x], {"alpha": 0.5}, num_outputs=1)
+    >>> node.outputs[0].name = "y"
+    >>> graph = ir.Graph([x], node.outputs, nodes=[node])
+    >>> [str(listed) for listed in listed_nodes(ir.Model(graph, ir_version=10))]
+    ['y = LeakyRelu(x) [alpha=0.5]']
+    """
+    from pytensor_onnx.graph.traversal import all_nodes
+
+    return list(map(_listed, all_nodes(model.graph)))
+
+
+def listed_functions(model: ir.Model) -> list[ListedFunction]:
+    """Return the model-local functions with their nodes."""
+    from pytensor_onnx.graph.traversal import all_nodes
+
+    return [
+        ListedFunction(
+            f"{function.domain}::{function.name}",
+            _names(function.inputs),
+            _names(function.outputs),
+            list(map(_listed, all_nodes(function))),
+        )
+        for function in model.functions.values()
+    ]
+
+
+def _listed(node: ir.Node) -> ListedNode:
+    operator = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+    attributes = {str(k): _text(v) for k, v in node.attributes.items()}
+    return ListedNode(
+        str(node.name or ""), operator, _names(node.inputs), _names(node.outputs), attributes
+    )
+
+
+def _names(values: Iterable[ir.Value | None]) -> list[str]:
+    return ["" if value is None else str(value.name) for value in values]
+
+
+def _text(attribute: ir.Attr) -> str:
+    """Return the value of an attribute; tensors and graphs by their kind alone."""
+    if attribute.is_ref():
+        return f"@{attribute.ref_attr_name}"
+    kind = attribute.type.name
+    return f"<{kind.lower()}>" if "TENSOR" in kind or "GRAPH" in kind else str(attribute.value)

@@ -8,12 +8,12 @@ from pytensor.tensor.random.op import RandomVariable
 def registered_ops() -> set[type[Op]]:
     """Return the classes with a registered lowering or definition, base classes included."""
     from pytensor_onnx.dispatch import onnx_funcify
-    from pytensor_onnx.dispatch.elementwise.scalar_operators import (
+    from pytensor_onnx.dispatch.registry.definition_instance import (
         COMPARISONS,
         LOGICAL_AND_BITWISE,
         OPERATORS,
     )
-    from pytensor_onnx.dispatch.registry.refused import REFUSED
+    from pytensor_onnx.dispatch.registry.problem_names import REFUSED
     from pytensor_onnx.functions.registry import DEFINITIONS, PACKAGES
     from pytensor_onnx.late_names import import_modules
 
@@ -34,7 +34,7 @@ def is_lowered(op_type: type[Op]) -> bool:
     (True, False)
     """
     from pytensor_onnx.dispatch import onnx_funcify
-    from pytensor_onnx.dispatch.registry.refused import REFUSED
+    from pytensor_onnx.dispatch.registry.problem_names import REFUSED
 
     if op_type in registered_ops():
         return True

@@ -1,16 +1,20 @@
-"""Texts and tables for a terminal, with the control characters of names from files escaped."""
+"""Output on a terminal."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
+
+    from pytensor_onnx.cli.demo import DigitsResult
+    from pytensor_onnx.cli.inspection import Inspection
+    from pytensor_onnx.exporting.files.file_latency import Latency
 
 
 def printable(text: Any) -> str:
@@ -92,3 +96,99 @@ def show(*parts: Any) -> None:
 def print_json(data: Any) -> None:
     """Print data as JSON."""
     print(json.dumps(data, indent=2))
+
+
+def inspection_tables(found: Inspection) -> list[Table]:
+    """Return the tables of the contents of a file: an overview, operators, and functions if any."""
+    sets = ", ".join(f"{one_line(k)} {v}" for k, v in found.operator_sets.items())
+    metadata = [f"{one_line(k)}: {one_line(v)[:200]}" for k, v in found.metadata.items()]
+    rows = [
+        ("inputs", "\n".join([*_lines(found.inputs), *_lines(found.defaults, ", with a default")])),
+        ("outputs", "\n".join(_lines(found.outputs))),
+        ("state", "\n".join(f"{one_line(k)} -> {one_line(v)}" for k, v in found.state.items())),
+        ("operator sets", f"{sets}; IR version {found.ir_version}"),
+        ("made by", one_line(found.producer)),
+        ("test vectors", "\n".join(_lines(found.test_vectors))),
+        ("metadata", "\n".join(metadata)),
+        ("nodes", f"{found.nodes:,}"),
+        ("constants", f"{found.constants:,}, {found.constant_bytes:,} bytes"),
+        ("file size", f"{found.file_bytes:,} bytes"),
+    ]
+    tables = [
+        make_table(found.file, "", "", rows=[row for row in rows if row[1]]),
+        make_table("operators", "operator", "count", rows=_rows(found.operators)),
+    ]
+    if found.functions:
+        tables.append(make_table("functions", "function", "nodes", rows=_rows(found.functions)))
+    return tables
+
+
+def latency_table(latencies: Sequence[Latency]) -> Table:
+    """Return the table of the latencies of sessions, one row each."""
+    rows = [
+        (
+            name,
+            *map(duration, (x.median_seconds, x.p90_seconds, x.p99_seconds, x.least_seconds)),
+            f"{x.runs:,}",
+        )
+        for name, x in zip(session_names(latencies), latencies, strict=True)
+    ]
+    return make_table("latency", "", "median", "90 %", "99 %", "least", "runs", rows=rows)
+
+
+def latency_lines(latencies: Sequence[Latency]) -> list[str]:
+    """Return a line for each session on its start and its inputs."""
+    return [
+        f"{name}: loads in {duration(x.load_seconds)}, first run "
+        f"{duration(x.first_seconds)}, {x.inputs}"
+        for name, x in zip(session_names(latencies), latencies, strict=True)
+    ]
+
+
+def session_names(latencies: Sequence[Latency]) -> list[str]:
+    """Return the names of sessions: file, and threads and provider where given.
+
+    Sessions that are given several times have a number.
+    """
+    keys = [(x.file, x.threads, x.provider) for x in latencies]
+    names = []
+    for i, (file, threads, provider) in enumerate(keys):
+        number = f" ({keys[: i + 1].count(keys[i])})" if keys.count(keys[i]) > 1 else ""
+        of_threads = "" if threads is None else f", threads {threads}"
+        of_provider = "" if provider == "cpu" else f", {provider}"
+        names.append(f"{one_line(file)}{number}{of_threads}{of_provider}")
+    return names
+
+
+def digits_table(result: DigitsResult) -> Table:
+    """Return the table of the results of the demo."""
+    equal = int((result.predictions == result.runtime_predictions).sum())
+    largest = float(abs(result.probabilities - result.runtime_probabilities).max())
+    table = make_table("handwritten digits", "", "PyTensor", "ONNX Runtime")
+    table.add_row(
+        "accuracy on the test images",
+        f"{(result.predictions == result.labels).mean():.2%}",
+        f"{(result.runtime_predictions == result.labels).mean():.2%}",
+    )
+    n_images = len(result.labels)
+    for name, value in (
+        ("equal predictions", f"{equal} of {n_images}"),
+        ("largest difference of a probability", f"{largest:.1e}"),
+        ("operators", ", ".join(result.operators)),
+        ("nodes", str(len(result.operators))),
+        ("file size", f"{result.path.stat().st_size:,} bytes"),
+        ("training", f"{result.train_seconds:.2f} s"),
+        ("export and verification", f"{result.export_seconds:.2f} s"),
+        ("latency, one image", duration(result.single_seconds)),
+        (f"latency, {n_images} images", duration(result.batch_seconds)),
+    ):
+        table.add_row(name, "", value)
+    return table
+
+
+def _rows(counts: Mapping[str, int]) -> list[tuple[str, str]]:
+    return [(one_line(name), str(count)) for name, count in counts.items()]
+
+
+def _lines(values: Sequence[str], note: str = "") -> list[str]:
+    return [f"{one_line(value)}{note}" for value in values]

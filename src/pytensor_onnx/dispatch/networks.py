@@ -15,9 +15,8 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor_onnx.compat.pytensor import set_compile_mode
 from pytensor_onnx.dispatch.registry.basic import Lowered, onnx_funcify
 from pytensor_onnx.dispatch.registry.graphs import convert_inner
-from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.fallbacks import Fallback, carry_fallback
-from pytensor_onnx.graph.node_flags import mark_imported
+from pytensor_onnx.graph.builder import Builder, Fallback, carry_fallback
+from pytensor_onnx.graph.traversal import mark_imported
 from pytensor_onnx.ops.networks.detection_ops import NonMaxSuppression
 from pytensor_onnx.ops.networks.kept_operator import KeptOperator, is_imported
 from pytensor_onnx.ops.networks.network_op import NetworkOp

@@ -5,10 +5,10 @@ import onnx_ir as ir
 from pytensor.graph.basic import Apply
 from pytensor.tensor.extra_ops import Bartlett
 
-from pytensor_onnx.dispatch.indexing.ranges import count_up
 from pytensor_onnx.dispatch.registry.basic import onnx_funcify
+from pytensor_onnx.dispatch.shape.tensor_basic import count_up
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.ops.signal.fourier_ops import StandardTransform
+from pytensor_onnx.ops.signal import StandardTransform
 
 _FIRST_OPSET_WITH_AXIS_INPUT = 20
 

@@ -9,8 +9,8 @@ from pytensor_onnx.encodings import (
     generators as generators,  # registers its encoding
     sparse_matrices as sparse_matrices,  # registers its encoding
 )
-from pytensor_onnx.encodings.boundary import Boundary
 from pytensor_onnx.encodings.registry import (
+    Boundary,
     Encoding,
     constant_of,
     encoding_for,

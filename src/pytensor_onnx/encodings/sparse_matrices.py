@@ -9,8 +9,8 @@ from pytensor.graph.op import Op
 from pytensor.graph.type import Type
 from pytensor.tensor.type import TensorType
 
-from pytensor_onnx.encodings.boundary import Boundary
 from pytensor_onnx.encodings.registry import (
+    Boundary,
     Encoding,
     encoding_named,
     register_encoding,

@@ -26,20 +26,16 @@ DEFINITIONS: dict[type[Op], "Definition"] = {}
 
 PACKAGES: dict[str, tuple[str, ...]] = {
     "pytensor_onnx.functions.complex": ("pytensor_onnx.ops.complex",),
-    "pytensor_onnx.functions.signal.fourier": ("pytensor_onnx.ops.signal.fourier_ops",),
     "pytensor_onnx.functions.linalg": (
         "pytensor.tensor.linalg.",
         "pytensor_onnx.ops.linalg.complex_matrices",
-        "pytensor_onnx.ops.linalg.eigenvalue_ops",
         "pytensor_onnx.ops.linalg.factorisations",
-        "pytensor_onnx.ops.linalg.riccati_ops",
     ),
     "pytensor_onnx.functions.random": (
         "pytensor.tensor.random.",
         "pytensor_onnx.ops.random.draws",
-        "pytensor_onnx.ops.random.sampler_ops",
     ),
-    "pytensor_onnx.functions.signal": ("pytensor_onnx.ops.signal.convolution_ops",),
+    "pytensor_onnx.functions.signal": ("pytensor_onnx.ops.signal",),
 }
 """Modules and packages of definitions, with beginnings of the names of their Ops' modules."""
 

@@ -1,19 +1,20 @@
-"""A typed builder over onnx_ir's Tape: operators, constants, subgraphs, functions."""
+"""The builder that lowerings emit operators through."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import re
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import onnx_ir as ir
 
-from pytensor_onnx.graph.dims import Dims
-from pytensor_onnx.graph.domains import STANDARD_DOMAIN
+from pytensor_onnx.graph.dims import Dim, Dims, dims_of, sizes_in
 from pytensor_onnx.graph.emitter import Operand
-from pytensor_onnx.graph.model_functions import Described, define
 from pytensor_onnx.graph.scope import ModelScope
-from pytensor_onnx.graph.subgraphs import Body, SubgraphBuilder
+from pytensor_onnx.graph.subgraphs import Body, Described, SubgraphBuilder, define
+from pytensor_onnx.graph.traversal import STANDARD_DOMAIN
 
 __all__ = ["Body", "Builder", "Described", "ModelScope", "Operand"]
 
@@ -103,3 +104,152 @@ class Builder(SubgraphBuilder):
 
 def _dtype_name(value: ir.Value) -> str:
     return "" if value.dtype is None else str(value.dtype.numpy())
+
+
+def drop_checks_of_inputs(build: Builder, inputs: Sequence[ir.Value]) -> dict[ir.Value, ir.Value]:
+    """Drop checks that two sizes of inputs are equal if other nodes require the same.
+
+    The inputs then have one name for both sizes, and every call compares sizes of one name.
+
+    Parameters
+    ----------
+    build
+        Builder of the nodes.
+    inputs
+        Inputs of the model.
+
+    Returns
+    -------
+    dict
+        The checked value for each result of a check that was dropped.
+    """
+    scope = build.scope
+    given = {dim for value in inputs for dim in dims_of(value) or () if isinstance(dim, str)}
+    kept: dict[ir.Value, ir.Value] = {}
+    for node in build.nodes:
+        checked = _checked_sizes(node)
+        if checked <= given and len({scope.canonical_dim(dim) for dim in checked}) == 1:
+            (copy,) = node.attributes["then_branch"].as_graph()
+            value = copy.inputs[0]
+            assert value is not None
+            kept[node.outputs[0]] = value
+            ir.convenience.replace_all_uses_with(node.outputs[0], value)
+    return kept
+
+
+def _checked_sizes(node: ir.Node) -> set[Dim]:
+    """Return the two dimensions whose equality a node checks, or an empty set."""
+    if node.op_type != "If" or node.domain or node.inputs[0] is None:
+        return set()
+    failed = node.attributes["else_branch"].as_graph()
+    condition = node.inputs[0].producer()
+    if condition is None or condition.op_type != "Equal":
+        return set()
+    if not any(map(is_check, failed)):
+        return set()
+    sizes = [sizes_in(value) for value in condition.inputs]
+    return {dim for known in sizes if known is not None and len(known) == 1 for dim in known}
+
+
+CHECK = "pytensor.check"
+"""Metadata of a node that fails where a check does: type and message of the error."""
+
+NO_BROADCAST = (
+    "Runtime broadcasting not allowed: an axis of an operand has one element, and its type does "
+    "not say so"
+)
+"""Message of a Reshape that compares a computed size with that of another operand."""
+
+_LONGEST_NAME = 60
+
+
+def name_failure(build: Builder, value: ir.Value, error: Exception) -> None:
+    """Record the exception for the failure of a node, and name the node after it.
+
+    Parameters
+    ----------
+    build
+        Builder that emitted the node.
+    value
+        Result of the node.
+    error
+        Raised in place of the runtime's error.
+    """
+    producer = value.producer()
+    if producer is None:
+        return
+    text = _text(error)
+    words = re.sub(r"\W+", "_", f"check {error}")[:_LONGEST_NAME].strip("_")
+    producer.name = build.scope.names.unique(words)
+    producer.metadata_props[CHECK] = text
+    build.scope.failures[text] = error
+
+
+def index_of(error: Exception) -> int:
+    """Return an out-of-range index that identifies the failed check by its error message.
+
+    ONNX Runtime drops the names of nodes in a branch whose condition it knows; its message has
+    the index.
+    """
+    return _index(_text(error))
+
+
+def fails_by(node: ir.Node, index: int) -> bool:
+    """Return whether a node is a check that fails by an index."""
+    text = node.metadata_props.get(CHECK)
+    return text is not None and _index(text) == index
+
+
+def _text(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _index(text: str) -> int:
+    return 2**32 + crc32(text.encode())
+
+
+def is_check(node: ir.Node) -> bool:
+    """Return whether a node has an exception for its failure."""
+    return CHECK in node.metadata_props
+
+
+# Attach fallbacks to nodes: other operators for targets that cannot run them.
+#
+# A fallback belongs to one node and is emitted inline; it is no definition of an Op, which is a
+# function of the model.
+
+Fallback = Callable[..., ir.Value | Sequence[ir.Value]]
+
+_KEY = "fallback"
+
+
+def carry_fallback(node: ir.Node | None, fallback: Fallback) -> None:
+    """Attach a function to a node that emits it in operators of every target.
+
+    Parameters
+    ----------
+    node
+        Node of an operator.
+    fallback
+        Receives a builder and the operands of the node, and returns its results.
+    """
+    if node is None:
+        raise TypeError("only a node can carry a fallback")
+    node.meta[_KEY] = fallback
+
+
+def has_fallback(node: ir.Node) -> bool:
+    """Return whether a node has a fallback."""
+    return _KEY in node.meta
+
+
+def fallback_of(node: ir.Node) -> Fallback | None:
+    """Return the fallback of a node, None without one."""
+    fallback: Fallback | None = node.meta.get(_KEY)
+    return fallback
+
+
+def convert_fallback(build: Builder, node: ir.Node) -> list[ir.Value]:
+    """Emit the fallback of a node."""
+    results = node.meta[_KEY](build, *node.inputs)
+    return [results] if isinstance(results, ir.Value) else list(results)

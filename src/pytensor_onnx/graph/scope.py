@@ -1,4 +1,4 @@
-"""Shared state of the graphs of one model: opset, constants, functions, equal dimensions."""
+"""The scope of a model: names of dimensions, equal sizes, functions."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 import onnx_ir as ir
 
-from pytensor_onnx.graph.computed_sizes import ComputedSize
-from pytensor_onnx.graph.dims import Dim, dims_of, parts_of, replace_parts
-from pytensor_onnx.graph.domains import DOMAINS, STANDARD_DOMAIN
+from pytensor_onnx.graph.dims import ComputedSize, Dim, dims_of, parts_of, replace_parts
+from pytensor_onnx.graph.inference import output_dims
 from pytensor_onnx.graph.names import Names, snake_case
-from pytensor_onnx.graph.traversal import all_nodes, bodies_of
+from pytensor_onnx.graph.traversal import DOMAINS, STANDARD_DOMAIN, all_nodes, bodies_of
 
 
 class LocalFunction(NamedTuple):
@@ -353,3 +352,25 @@ def disconnect(node: ir.Node) -> None:
     for body in bodies_of(node):
         for inner in all_nodes(body):
             disconnect(inner)
+
+
+def infer_and_name_dims(graph: ir.Graph, scope: ModelScope) -> None:
+    """Name the dimensions of all values, after all equalities between them are known."""
+    for value in graph.inputs:
+        scope.name_dims(value)
+    for node in all_nodes(graph):
+        _infer_unknown_dims(node)
+        for value in node.outputs:
+            scope.name_dims(value)
+
+
+def _infer_unknown_dims(node: ir.Node) -> None:
+    """Infer the dimensions of the first output again, from inputs whose dimensions have names."""
+    value = node.outputs[0]
+    own = dims_of(value)
+    if own is None or None not in own or node.domain:
+        return
+    attributes = {name: attribute.value for name, attribute in node.attributes.items()}
+    dims = output_dims(node.op_type, node.inputs, attributes)
+    if dims is not None and len(dims) == len(own):
+        value.shape = ir.Shape([d if o is None else o for d, o in zip(dims, own, strict=True)])

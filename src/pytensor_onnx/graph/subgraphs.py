@@ -1,20 +1,93 @@
-"""Branches and loops, whose bodies are Python functions."""
+"""Bodies of loops and branches, functions of a model, and readers of shapes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from inspect import Parameter, signature as signature_of
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from inspect import Parameter, getdoc, signature as signature_of
 from typing import Self
 
 import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.errors import UnsupportedCase
-from pytensor_onnx.graph.dims import Dims, dims_of
+from pytensor_onnx.graph.dims import SIZE, Dims, dims_of
+from pytensor_onnx.graph.emitter import Emitter
 from pytensor_onnx.graph.inference import dtype_of
-from pytensor_onnx.graph.names import name_values
-from pytensor_onnx.graph.scope import live_nodes
-from pytensor_onnx.graph.shape_reader import ShapeReader
+from pytensor_onnx.graph.names import Names, name_values, rename_in_subgraphs, snake_case
+from pytensor_onnx.graph.scope import LocalFunction, live_nodes
+from pytensor_onnx.graph.traversal import DOMAINS, FUNCTION_DOMAIN, STANDARD_DOMAIN
+
+
+class ShapeReader(Emitter):
+    """Reads dimensions of values, and their sizes as values."""
+
+    def dims(self, value: ir.Value) -> Dims:
+        """Return the dimensions of a value of known rank."""
+        dims = dims_of(value)
+        if dims is None:
+            raise TypeError(f"the rank of {value} is not known")
+        return dims
+
+    def shape(self, value: ir.Value) -> ir.Value:
+        """Return the shape as a 1-d int64 value, a constant if it is static.
+
+        Examples
+        --------
+        >>> from pytensor_onnx.graph.builder import Builder, ModelScope
+        >>> build = Builder(ModelScope(21))
+        >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("n", 3))
+        >>> build.shape(x) is build.shape(build.Exp(x)), build.sizes(x, 1, 2).const_value.numpy()
+        (True, array([3]))
+        """
+        dims = dims_of(value)
+        return self.Shape(value) if dims is None else self.sizes(value, 0, len(dims))
+
+    def sizes(self, value: ir.Value, start: int, end: int) -> ir.Value:
+        """Return the sizes of consecutive axes as a 1-d int64 value, which is read only once."""
+        self.scope.name_dims(value)
+        dims = self.dims(value)[start:end]
+        if all(isinstance(d, int) for d in dims):
+            return self.ints([d for d in dims if isinstance(d, int)])
+        whole = start == 0 and end == len(self.dims(value))
+        limits = {} if whole else {"start": start, "end": end}
+        return self._read_once(dims, lambda: self.Shape(value, **limits))
+
+    def size(self, value: ir.Value, axis: int) -> ir.Value:
+        """Return the size of one axis as a 0-d int64 value, a constant if it is static."""
+        self.scope.name_dims(value)
+        dim = self.dims(value)[axis]
+        if isinstance(dim, int):
+            return self.constant(np.int64(dim))
+        sizes = self.sizes(value, axis, axis + 1)
+        return self._read_once(dim, lambda: self.Squeeze(sizes, self.ints([0])))
+
+    def name_size(self, number: ir.Value, wanted: str) -> None:
+        """Declare a nonnegative number as the size of a new dimension.
+
+        Examples
+        --------
+        >>> from pytensor_onnx.graph.builder import Builder, ModelScope
+        >>> build = Builder(ModelScope(21))
+        >>> n = ir.val("n", dtype=ir.DataType.INT64, shape=())
+        >>> build.name_size(n, "steps")
+        >>> dims_of(build.Range(0, n, 1))
+        ('steps',)
+        """
+        dim = self.scope.computed_dim(wanted)
+        number.meta[SIZE] = dim
+        self._sizes_read[dim] = number
+        self._sizes_read[(dim,)] = self.Unsqueeze(number, self.ints([0]))
+
+    def _read_once(self, key: Hashable, read: Callable[[], ir.Value]) -> ir.Value:
+        reader: Emitter | None = self
+        while reader is not None:
+            if key in reader._sizes_read:
+                return reader._sizes_read[key]
+            reader = reader._parent
+        self._sizes_read[key] = read()
+        return self._sizes_read[key]
+
 
 MAX_DEPTH = 30
 """Levels of bodies: a level takes three messages of Protobuf, whose readers take 100 in all."""
@@ -225,3 +298,93 @@ def _listed(returned: ir.Value | Sequence[ir.Value]) -> Sequence[ir.Value]:
 def _argument(name: str, dtype: ir.DataType, dims: Dims | None) -> ir.Value:
     shape = None if dims is None else ir.Shape(d if isinstance(d, int) else None for d in dims)
     return ir.Value(name=name, type=ir.TensorType(dtype), shape=shape)
+
+
+@dataclass(frozen=True)
+class Described:
+    """Facts of a model-local function beside its body.
+
+    Attributes
+    ----------
+    source
+        Python function whose docstring documents the model-local function, and whose parameters
+        name its parameters; the body unless given.
+    parameters
+        Other names for the parameters, None for those without one.
+    is_definition
+        Whether the function is an elementwise definition; see `LocalFunction`.
+    is_standard
+        Whether name and variant tell all that the function depends on but for sizes and ranks.
+    dtypes
+        Dtypes of the results, if they are known without the body.
+    """
+
+    source: Callable | None = None
+    parameters: Sequence[str | None] = ()
+    is_definition: bool = False
+    is_standard: bool = False
+    dtypes: Sequence[str] = ()
+
+
+def define(
+    inner: SubgraphBuilder,
+    name: str,
+    body: Body,
+    operands: Sequence[ir.Value],
+    shapes: Sequence[Dims] | None,
+    described: Described,
+) -> LocalFunction:
+    """Return the model-local function of a body.
+
+    Parameters
+    ----------
+    inner
+        Builder of the function, without nodes.
+    name
+        Name wanted for the function.
+    body
+        Receives the builder and one value for each operand.
+    operands
+        Values of the dtypes that the function takes.
+    shapes
+        Dimensions of the operands that the body may rely on.
+    described
+        Documentation of the function, names of its parameters, dtypes of its results.
+    """
+    names, source = Names(), described.source or body
+    parameters = described.parameters or parameter_names(source, len(operands))
+    inputs = [
+        ir.Value(name=names.unique(wanted or ("x" if len(operands) == 1 else f"x{i}")), type=x.type)
+        for i, (wanted, x) in enumerate(zip(parameters, operands, strict=True))
+    ]
+    for value, dims in zip(inputs, shapes or (), strict=False):
+        value.shape = ir.Shape(dims)
+    returned = body(inner, *inputs)
+    returns_list = not isinstance(returned, ir.Value)
+    results = inner.own_results([returned] if isinstance(returned, ir.Value) else returned)
+    for value in results:
+        node = value.producer()
+        if node is not None and node.name is None:
+            node.name = names.unique(snake_case(node.op_type))
+        value.name = names.unique("result")
+    nodes = live_nodes(inner.nodes, results)
+    rename_in_subgraphs(nodes, names)
+    name_values(nodes, names)
+    graph = ir.Graph(
+        inputs,
+        results,
+        nodes=nodes,
+        opset_imports={"": inner.scope.opset_version, **DOMAINS},
+    )
+    is_called = described.is_standard and name in inner.scope.kernel_calls
+    unique = name if is_called else inner.scope.function_names.unique(name)
+    is_standard = described.is_standard and unique == name
+    domain = STANDARD_DOMAIN if is_standard else FUNCTION_DOMAIN
+    function = ir.Function(domain, unique, graph=graph, attributes=[])
+    function.doc_string = _summary(source)
+    return LocalFunction(function, returns_list, described.is_definition)
+
+
+def _summary(function: Callable) -> str | None:
+    """Return the first line of a docstring."""
+    return (getdoc(function) or "").partition("\n")[0] or None

@@ -10,7 +10,7 @@ from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import UnsupportedCase
-from pytensor_onnx.graph.failures import CHECK, is_check
+from pytensor_onnx.graph.builder import CHECK, is_check
 from pytensor_onnx.importing.registry.bodies import Body
 from pytensor_onnx.importing.registry.known_values import arguments_for, known
 from pytensor_onnx.importing.registry.operator_imports import onnx_import

@@ -10,7 +10,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import UnsupportedCase
-from pytensor_onnx.importing.registry import operator_groups as groups
+from pytensor_onnx.importing.registry import operator_imports as groups
 from pytensor_onnx.importing.registry.known_values import (
     Size,
     elements,

@@ -13,8 +13,7 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.importing.registry.known_values import sizes
-from pytensor_onnx.importing.registry.operator_imports import onnx_import
-from pytensor_onnx.importing.registry.operator_types import dtype_name
+from pytensor_onnx.importing.registry.operator_imports import dtype_name, onnx_import
 
 _FLOAT = 1
 

@@ -12,22 +12,23 @@ import pytensor.tensor as pt
 from pytensor.raise_op import Assert
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.importing.registry.axis_sizes import axis_sizes, quotient, value_of
 from pytensor_onnx.importing.registry.known_values import (
     Size,
     as_vector,
+    axis_sizes,
     elements,
     filled,
     is_size_of,
     known,
     like,
     not_known,
+    quotient,
     size,
     sizes,
     static_ints,
+    value_of,
 )
-from pytensor_onnx.importing.registry.operator_imports import onnx_import
-from pytensor_onnx.importing.registry.operator_types import dtype_name
+from pytensor_onnx.importing.registry.operator_imports import dtype_name, onnx_import
 from pytensor_onnx.importing.registry.size_chains import is_size
 from pytensor_onnx.rewriting.engine.predicates import elementwise
 

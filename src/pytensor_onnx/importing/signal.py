@@ -15,8 +15,7 @@ from pytensor_onnx.importing.registry.known_values import (
     size,
     static_number,
 )
-from pytensor_onnx.importing.registry.operator_imports import onnx_import
-from pytensor_onnx.importing.registry.operator_types import dtype_name
+from pytensor_onnx.importing.registry.operator_imports import dtype_name, onnx_import
 
 type Optional = TensorVariable | None
 

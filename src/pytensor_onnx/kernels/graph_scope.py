@@ -1,14 +1,16 @@
-"""Types, constants and producers of the values of a graph, with those of the graphs around it."""
+"""The scope of a graph, and the operators of the native library."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import numpy_helper
+
+from pytensor_onnx import native
 
 
 class Scope:
@@ -130,3 +132,19 @@ def captured(node: onnx.NodeProto) -> list[str]:
         used += [x.name for x in body.output]
         names |= dict.fromkeys(name for name in used if name not in own)
     return list(names)
+
+
+@cache
+def operator_numbers() -> dict[str, int]:
+    """Return the number of each operator of a tape, by name."""
+    name_of = native.handle().pytensor_onnx_operator
+    names: dict[str, int] = {}
+    while name := name_of(len(names)):
+        names[name.decode()] = len(names)
+    return names
+
+
+@cache
+def covers(operator: str, dtype: int) -> bool:
+    """Return whether an operator of a tape has a kernel for a type, as ONNX numbers it."""
+    return bool(native.handle().pytensor_onnx_covers(operator_numbers()[operator], dtype))

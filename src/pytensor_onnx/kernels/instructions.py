@@ -12,9 +12,8 @@ import onnx
 from onnx import TensorProto
 
 from pytensor_onnx import native
-from pytensor_onnx.graph.domains import DOMAINS, STANDARD_DOMAIN
-from pytensor_onnx.kernels.graph_scope import Scope, attributes_of, bodies
-from pytensor_onnx.kernels.native_operators import covers
+from pytensor_onnx.graph.traversal import DOMAINS, STANDARD_DOMAIN
+from pytensor_onnx.kernels.graph_scope import Scope, attributes_of, bodies, covers
 
 Operand = str | np.ndarray | None
 """A value by its name, or a constant."""

@@ -11,8 +11,8 @@ import onnx.inliner
 from onnx import NodeProto
 
 from pytensor_onnx import native
-from pytensor_onnx.graph.domains import STANDARD_DOMAIN
-from pytensor_onnx.graph.sizes import SHARED
+from pytensor_onnx.graph.dims import SHARED
+from pytensor_onnx.graph.traversal import STANDARD_DOMAIN
 from pytensor_onnx.kernels.graph_scope import Scope, bodies, captured
 from pytensor_onnx.kernels.instructions import FUNCTIONS, partial_results
 from pytensor_onnx.kernels.limits import FASTER_OUTSIDE, has_many_axes, is_large, is_slow_in_float32

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import onnx
 
-from pytensor_onnx.kernels.graph_scope import Scope, bodies, captured
+from pytensor_onnx.kernels.graph_scope import Scope, bodies, captured, operator_numbers
 from pytensor_onnx.kernels.instructions import (
     DTYPES,
     PLACES,
@@ -18,7 +18,6 @@ from pytensor_onnx.kernels.instructions import (
     instructions_of,
     partial_results,
 )
-from pytensor_onnx.kernels.native_operators import operator_numbers
 
 MAGIC = 0x70746B32
 MOST_EMBEDDED = 64

@@ -3,13 +3,14 @@
 from pytensor.compile.builders import OpFromGraph
 from pytensor.scan.op import Scan
 
-from pytensor_onnx.ml.layers.activation_layers import name_activation
-from pytensor_onnx.ml.layers.attention_layers import attend_as_one
+from pytensor_onnx.ml.layers.activation_layers import (
+    attend_as_one,
+    name_activation,
+    normalise_as_one,
+)
 from pytensor_onnx.ml.layers.inlining import inline_gradients, inline_layers
-from pytensor_onnx.ml.layers.norm_layers import normalise_as_one
-from pytensor_onnx.ml.layers.pad_gradients import slice_gradients
 from pytensor_onnx.ml.layers.recurrent_layers import recur_as_one
-from pytensor_onnx.ml.layers.spatial import channels_first
+from pytensor_onnx.ml.layers.spatial import channels_first, slice_gradients
 from pytensor_onnx.ml.layers.upsampling import resize_upsampled
 from pytensor_onnx.rewriting import register_onnx
 from pytensor_onnx.rewriting.engine.walkers import WithOps

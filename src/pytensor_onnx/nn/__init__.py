@@ -30,25 +30,26 @@ if TYPE_CHECKING:
         swish as swish,
         thresholded_relu as thresholded_relu,
     )
-    from pytensor_onnx.nn.attending import attention as attention
+    from pytensor_onnx.nn.attending import (
+        attention as attention,
+        rotary_embedding as rotary_embedding,
+        rotary_tables as rotary_tables,
+    )
     from pytensor_onnx.nn.conv import (
         conv1d as conv1d,
         conv2d as conv2d,
         conv3d as conv3d,
     )
-    from pytensor_onnx.nn.conv_forms import (
-        causal_conv1d as causal_conv1d,
-        depthwise_conv2d as depthwise_conv2d,
-        separable_conv2d as separable_conv2d,
-    )
     from pytensor_onnx.nn.conv_transpose import (
+        causal_conv1d as causal_conv1d,
         conv1d_transpose as conv1d_transpose,
         conv2d_transpose as conv2d_transpose,
         conv3d_transpose as conv3d_transpose,
+        depthwise_conv2d as depthwise_conv2d,
+        separable_conv2d as separable_conv2d,
     )
-    from pytensor_onnx.nn.dense import linear as linear
+    from pytensor_onnx.nn.dense import dropout as dropout, linear as linear
     from pytensor_onnx.nn.detection import non_max_suppression as non_max_suppression
-    from pytensor_onnx.nn.dropping import dropout as dropout
     from pytensor_onnx.nn.norm import (
         batch_norm as batch_norm,
         batch_norm_train as batch_norm_train,
@@ -73,10 +74,6 @@ if TYPE_CHECKING:
     from pytensor_onnx.nn.resizing import (
         resize as resize,
         upsample as upsample,
-    )
-    from pytensor_onnx.nn.rotary import (
-        rotary_embedding as rotary_embedding,
-        rotary_tables as rotary_tables,
     )
 
 __getattr__, __all__ = late_names(__name__, __file__)

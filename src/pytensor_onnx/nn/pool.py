@@ -5,9 +5,15 @@ from typing import Any
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.ops.networks import global_pool as global_pool_ops, pool_ops
-from pytensor_onnx.ops.networks.window_arguments import make_windows, spatial_rank
-from pytensor_onnx.ops.networks.windows import Ints, Padding, Windows, check_fit
+from pytensor_onnx.ops.networks import pool_ops, pool_ops as global_pool_ops
+from pytensor_onnx.ops.networks.windows import (
+    Ints,
+    Padding,
+    Windows,
+    check_fit,
+    make_windows,
+    spatial_rank,
+)
 
 
 def max_pool(

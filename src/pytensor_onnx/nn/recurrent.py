@@ -10,7 +10,7 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor import TensorLike
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.nn.conv_arguments import shape_of
+from pytensor_onnx.nn.conv import shape_of
 from pytensor_onnx.ops.networks import recurrent_ops as ops
 
 _GATES = "gates * hidden"

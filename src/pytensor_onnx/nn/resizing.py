@@ -7,10 +7,8 @@ from typing import Any
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.ops.networks.interpolation import COORDINATES, MODES, ROUNDINGS, Interpolation
-from pytensor_onnx.ops.networks.resize import Resize
-from pytensor_onnx.ops.networks.window_arguments import per_axis, spatial_rank
-from pytensor_onnx.ops.networks.windows import Ints
+from pytensor_onnx.ops.networks.resize import COORDINATES, MODES, ROUNDINGS, Interpolation, Resize
+from pytensor_onnx.ops.networks.windows import Ints, per_axis, spatial_rank
 
 LARGEST_DENOMINATOR = 2**20
 type Scales = float | Sequence[float]

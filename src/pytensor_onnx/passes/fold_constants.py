@@ -9,12 +9,11 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.constant_folding import known_choice, known_result
-from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.graph.dims import constant_ints, dims_of
 from pytensor_onnx.graph.scope import ModelScope, disconnect
-from pytensor_onnx.graph.sizes import constant_ints
 from pytensor_onnx.graph.traversal import all_nodes, bodies_of
+from pytensor_onnx.passes.forms.replacements import gathered
 from pytensor_onnx.passes.inline_functions import name_apart, put_in_place
-from pytensor_onnx.passes.legaliser.slices import gathered
 from pytensor_onnx.passes.matching import (
     attributes_of,
     constant_of,
@@ -22,10 +21,10 @@ from pytensor_onnx.passes.matching import (
     producer_of,
     required,
     sole_producer,
+    store_constants,
 )
 from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.node_walk import NodeWalk, Results, remove_unused
-from pytensor_onnx.passes.stored_constants import store_constants
 
 _LARGEST = 4096
 """Elements of a result above which a node is kept, unless its operands have as many."""

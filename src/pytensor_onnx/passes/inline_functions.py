@@ -5,9 +5,8 @@ from itertools import zip_longest
 import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.domains import DOMAINS
 from pytensor_onnx.graph.scope import ModelScope
-from pytensor_onnx.graph.traversal import all_nodes, bodies_of
+from pytensor_onnx.graph.traversal import DOMAINS, all_nodes, bodies_of
 from pytensor_onnx.passes.model_pass import model_pass
 
 

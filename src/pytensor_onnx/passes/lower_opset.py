@@ -10,15 +10,13 @@ import onnx_ir as ir
 from pytensor_onnx.changes import Change, changes_of
 from pytensor_onnx.errors import UnsupportedOpError
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.graph.dims import constant_ints, dims_of
 from pytensor_onnx.graph.scope import ModelScope
-from pytensor_onnx.graph.sizes import constant_ints
 from pytensor_onnx.graph.traversal import nodes_of_model
-from pytensor_onnx.passes.matching import attributes_of, required
+from pytensor_onnx.passes.matching import attributes_of, required, store_constants
 from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.node_walk import GraphLike, NodeWalk, Results
-from pytensor_onnx.passes.stored_constants import store_constants
-from pytensor_onnx.targets.schema import misfit
+from pytensor_onnx.targets.kernel_tables import misfit
 
 _Older = Callable[[Builder, ir.Node, int], Results | None]
 _IR_VERSIONS = {13: 8, 14: 8, 15: 8, 16: 8, 17: 8}

@@ -10,9 +10,9 @@ import onnx_ir as ir
 from onnx_ir.passes import PassResult
 
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.passes.matching import store_constants
 from pytensor_onnx.passes.model_pass import SCOPE, ScopedPass
 from pytensor_onnx.passes.node_walk import GraphLike, NodeBuilder, NodeWalk, Replace, Results
-from pytensor_onnx.passes.stored_constants import store_constants
 from pytensor_onnx.rules import Family, Purpose, Rule, declare
 
 

@@ -15,8 +15,14 @@ from typing import Any
 import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder, Operand
-from pytensor_onnx.graph.names import Names, name_values, names_in, rename_in_subgraphs
-from pytensor_onnx.graph.origins import VARIABLE, note_replacement
+from pytensor_onnx.graph.names import (
+    VARIABLE,
+    Names,
+    name_values,
+    names_in,
+    note_replacement,
+    rename_in_subgraphs,
+)
 from pytensor_onnx.graph.scope import ModelScope, disconnect, live_nodes
 from pytensor_onnx.graph.traversal import bodies_of
 from pytensor_onnx.passes.matching import attributes_of

@@ -1,9 +1,10 @@
-"""Draw from a model, given draws of some of its variables."""
+"""Forward draws of a model, in batches."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
 import pytensor
 import pytensor.tensor as pt
 from pymc.variational.minibatch_rv import MinibatchRandomVariable
@@ -22,9 +23,10 @@ from pytensor.xtensor.vectorization import vectorize_graph
 
 from pytensor_onnx.compat.pytensor import shape_of_draw
 from pytensor_onnx.errors import ArgumentError
-from pytensor_onnx.named_dims import tensor_of
-from pytensor_onnx.pymc.row_keys import inlined
-from pytensor_onnx.pymc.seeds import seeded
+from pytensor_onnx.named_dims import tensor_of, without_named
+from pytensor_onnx.pymc.inputs import Inputs
+from pytensor_onnx.pymc.model_graphs import ModelGraph
+from pytensor_onnx.pymc.posterior import SEED, inlined, seeded
 
 _DRAW = "__draw__"
 _FEWEST_STREAMS = 2**16
@@ -249,3 +251,32 @@ def streams_of(n_draws: int) -> int:
     [65536, 65536, 131072]
     """
     return max(_FEWEST_STREAMS, 1 << n_draws.bit_length())
+
+
+def seed_variable() -> TensorVariable:
+    """Return the input for the seed."""
+    return pt.lscalar(SEED)
+
+
+def add_seed(inputs: Inputs, seed: TensorVariable) -> None:
+    """Add the seed to the inputs of a file; each point of a batch has its own."""
+    inputs.add(seed, 1, optional=True, of_point=True, beside=lambda: np.array(2))
+
+
+def generated_quantities(graph: ModelGraph, seed: TensorVariable) -> dict[str, Variable]:
+    """Return a draw of each observed variable, as a function of the values.
+
+    Variables that depend on others of them depend on their draws.
+
+    Parameters
+    ----------
+    graph
+        The graphs of the model.
+    seed
+        int64, 0-d.
+    """
+    observed = graph.model.observed_RVs
+    given = {rv: graph.constrained[str(rv.name)] for rv in graph.model.free_RVs}
+    draws = without_named(clone_replace(list(observed), given, rebuild_strict=False))
+    draws = seeded(draws, seed, 0, streams_of(1))
+    return dict(zip([str(v.name) for v in observed], draws, strict=True))

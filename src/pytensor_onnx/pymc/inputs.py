@@ -1,4 +1,4 @@
-"""The inputs of a file of a PyMC model, with the values that it is made for and verified on."""
+"""Inputs of exported models: data, values and names."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import ArgumentError
+from pytensor_onnx.graph.names import identifier
 from pytensor_onnx.named_dims import tensor_of
 from pytensor_onnx.pymc.model_graphs import POINT, ModelGraph
 
@@ -244,3 +245,56 @@ def _constrained_beside(model: pm.Model) -> dict[str, np.ndarray]:
         on_unused_input="ignore",
     )
     return dict(zip(graph.constrained, compute(*inputs.moved(rng)), strict=True))
+
+
+def columns_of_data(graph: ModelGraph) -> dict[str, list[str]]:
+    """Return the labels of the second dimension of data containers that are matrices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> with pm.Model(coords={"feature": ["age", "income"]}) as model:
+    ...     x = pm.Data("x", np.zeros((3, 2)), dims=("person", "feature"))
+    >>> columns_of_data(ModelGraph(model))
+    {'x': ['age', 'income']}
+    """
+    names = [str(v.name) for v in graph.containers.values()]
+    found = {name: labels_of_columns(graph.model, name, 2) for name in names}
+    return {name: labels for name, labels in found.items() if labels}
+
+
+def labels_of_columns(model: pm.Model, name: str, rank: int) -> list[str]:
+    """Return the labels of the last of two dimensions of a variable, none if it has others."""
+    dims = model.named_vars_to_dims.get(name, ())
+    if len(dims) != rank or rank != 2:
+        return []
+    labels = list(map(str, model.coords.get(dims[1]) or ()))
+    return labels if len(set(labels)) == len(labels) else []
+
+
+def columns_of_summaries(
+    model: pm.Model, name: str, rank: int, suffixes: Mapping[str, Sequence[str]]
+) -> dict[str, list[str]]:
+    """Return the columns of summaries of a variable, by the names of the outputs.
+
+    Parameters
+    ----------
+    model, name, rank
+        The variable, whose first axis has the rows.
+    suffixes
+        For each kind of summary the names of the numbers that it consists of, none if it is one.
+
+    Examples
+    --------
+    >>> columns_of_summaries(pm.Model(), "y", 1, {"mean": [], "hdi": ["low", "high"]})
+    {'y_hdi': ['y_hdi_low', 'y_hdi_high']}
+    """
+    labels = labels_of_columns(model, name, rank)
+    columns = {}
+    for kind, endings in suffixes.items():
+        along = endings if rank == 1 else labels if not endings else []
+        output = f"{name}_{kind}"
+        named = [identifier(f"{output}_{identifier(ending)}") for ending in along]
+        if named and len(set(named)) == len(named):
+            columns[output] = named
+    return columns

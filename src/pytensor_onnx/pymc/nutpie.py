@@ -23,11 +23,10 @@ from pytensor_onnx.compat.nutpie_models import (
     takes_c_functions,
 )
 from pytensor_onnx.errors import ArgumentError, InputError, RunAssertionError, RunError
-from pytensor_onnx.pymc.density import export_logp
+from pytensor_onnx.pymc.density import export_logp, export_transforms
 from pytensor_onnx.pymc.model_arguments import read_strings, unknown
 from pytensor_onnx.pymc.model_graphs import POINT, ModelGraph
 from pytensor_onnx.pymc.provenance import names_in_file, names_in_model
-from pytensor_onnx.pymc.transforms import export_transforms
 from pytensor_onnx.running.c_functions import CModel, expansion, log_density
 
 if TYPE_CHECKING:

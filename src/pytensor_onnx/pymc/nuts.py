@@ -1,9 +1,9 @@
-"""One draw of each chain of the No-U-Turn sampler, with a multinomial sample of the trajectory.
+"""The No-U-Turn sampler.
 
 Arrays have one row for each chain, and numbers one element.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -14,17 +14,319 @@ from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
-from pytensor_onnx.pymc.trees import (
-    DIVERGENCE,
-    Density,
-    Doubling,
-    Dynamics,
-    End,
-    Sample,
-    grow,
-    kinetic_energy,
-    shrinking_rates,
-)
+
+# Halves of trajectories of NUTS: leapfrog steps away from one end, and the sub-trees among them.
+#
+# Several chains take their steps together: their arrays have one row for each chain, their numbers
+# one element. One chain alone has vectors and numbers.
+
+Density = Callable[..., Sequence[TensorVariable]]
+"""Function of a point, and of variables such as data: the log-density and its gradient.
+
+Several chains have a matrix of points, a vector of log-densities and a matrix of gradients.
+"""
+
+DIVERGENCE = 1000.0
+"""Largest error of the energy, as in Stan."""
+
+NEGLIGIBLE = 1e-15
+"""Probability of acceptance that counts as none."""
+
+
+class End(NamedTuple):
+    """An end of a trajectory: position and momentum in units of the scale, and half a kick."""
+
+    position: TensorVariable
+    momentum: TensorVariable
+    kick: TensorVariable
+
+
+class Sample(NamedTuple):
+    """A point of a trajectory that may become the next draw."""
+
+    x: TensorVariable
+    gradient: TensorVariable
+    log_density: TensorVariable
+    energy: TensorVariable
+
+
+class Dynamics(NamedTuple):
+    """The numbers that stay the same within a trajectory.
+
+    The trajectory has the coordinates ``z`` of ``x = origin + scale * z``, in which the mass matrix
+    is the identity. The step size is a matrix of one column. The negative of the energy of a point
+    that has not diverged is larger than ``least``.
+    """
+
+    origin: TensorVariable
+    scale: TensorVariable
+    step_size: TensorVariable
+    half_step: TensorVariable
+    energy: TensorVariable
+    least: TensorVariable
+
+
+class Doubling(NamedTuple):
+    """A doubling of all trajectories.
+
+    Attributes
+    ----------
+    depth, n_steps
+        Depth of the tree, and two to its power.
+    uniforms
+        Numbers in [0, 1) for each chain, which select the direction, the sample of the new half,
+        and the half of the sample.
+    """
+
+    depth: TensorVariable
+    n_steps: TensorVariable
+    uniforms: TensorVariable
+
+
+class Growth(NamedTuple):
+    """Leapfrog steps in one direction.
+
+    Attributes
+    ----------
+    end
+        The last point.
+    sample
+        A point, drawn with the probabilities of all of them.
+    weight
+        Sum of their probabilities, relative to that of the start of the trajectory.
+    acceptance
+        Sum of their probabilities of acceptance by Metropolis' rule.
+    steps
+        Number of steps, zero for a chain that was not to grow.
+    grows
+        One if all steps were taken, zero if a sub-tree makes a U-turn or an error of the energy is
+        too large; end and sample then mean nothing.
+    divergences
+        One if an error of the energy is too large, else zero.
+    """
+
+    end: End
+    sample: Sample
+    weight: TensorVariable
+    acceptance: TensorVariable
+    steps: TensorVariable
+    grows: TensorVariable
+    divergences: TensorVariable
+
+
+class Leaves(NamedTuple):
+    """The points of all leapfrog steps of a tree, with a row for each.
+
+    Attributes
+    ----------
+    x, gradient, log_density
+        The points, and the density there.
+    surplus
+        The negative of the total energy.
+    counts
+        One for a chain that grew until there, else zero.
+    """
+
+    x: TensorVariable
+    gradient: TensorVariable
+    log_density: TensorVariable
+    surplus: TensorVariable
+    counts: TensorVariable
+
+
+def grow(
+    density: Density,
+    data: Sequence[TensorVariable],
+    dynamics: Dynamics,
+    end: End,
+    grows: TensorVariable,
+    doubling: Doubling,
+    max_depth: int,
+) -> Growth:
+    """Take leapfrog steps from an end of each trajectory, forwards in time.
+
+    The steps are the leaves of a binary tree. It is built without recursion (D. Phan, N. Pradhan,
+    M. Jankowiak, arXiv:1912.11554, appendix A): a step that completes sub-trees is compared with
+    the first leaves of these, kept for each level of the tree. A sub-tree ends the trajectory
+    if the distance of its ends would shrink in time at either end (M. D. Hoffman, A. Gelman, JMLR
+    15 (2014) 1593, equation 9).
+
+    All chains take steps until none grows; the steps of a chain that has ended do not count.
+
+    Parameters
+    ----------
+    density, data
+        The log-density with its gradient, and the further variables that it takes.
+    dynamics
+        Constants of the trajectories.
+    end
+        The ends of the trajectories.
+    grows
+        One for each chain that is to grow, else zero, float64.
+    doubling
+        The depth of the tree, and numbers that select the samples.
+    max_depth
+        Number of depths.
+    """
+    rows = leaf_tables(max_depth)
+    ranks = dynamics.origin.type.ndim, dynamics.energy.type.ndim
+    depth, n_steps, uniforms = doubling
+    tables = _Level(
+        *(
+            pt.constant(np.expand_dims(row, tuple(range(2, 2 + rank))))[:n_steps, :depth]
+            for row, rank in zip(rows, ranks, strict=True)
+        )
+    )
+    kept = pt.zeros((depth, *dynamics.origin.shape))
+    end, _, grows, *traces = iterate(
+        partial(_leap, density),
+        [end, _Kept(kept, kept), grows],
+        [dynamics, *data],
+        n_steps=n_steps,
+        sequences=[tables],
+    )
+    return _growth(Leaves(*traces), end, grows, dynamics, uniforms[1])
+
+
+class _Level(NamedTuple):
+    """For a leaf, which level of the tree keeps it, and bounds of rates beside each level."""
+
+    is_kept: TensorVariable
+    bounds: TensorVariable
+
+
+class _Kept(NamedTuple):
+    """Position and momentum of the first leaf of a sub-tree, for each level of the tree."""
+
+    positions: TensorVariable
+    momenta: TensorVariable
+
+
+def _leap(
+    density: Density,
+    level: _Level,
+    end: End,
+    kept: _Kept,
+    grows: TensorVariable,
+    dynamics: Dynamics,
+    *data: TensorVariable,
+) -> tuple[list, until]:
+    """Return the states and the leaf after a leapfrog step, and the condition for the end."""
+    half = end.momentum + end.kick
+    position = end.position + dynamics.step_size * half
+    x = dynamics.origin + dynamics.scale * position
+    value, gradient = density(x, *data)
+    kick = dynamics.half_step * gradient
+    momentum = half + kick
+    surplus = value - kinetic_energy(momentum)
+
+    positions = pt.switch(level.is_kept, position, kept.positions)
+    momenta = pt.switch(level.is_kept, momentum, kept.momenta)
+    rates = shrinking_rates(position - positions, momentum, momenta)
+    turns = (rates <= level.bounds).astype("float64").sum(axis=0)
+    goes_on = (surplus > dynamics.least) & (turns < 0.5)
+    after = pt.switch(goes_on, grows, 0.0)
+    states = [End(position, momentum, kick), _Kept(positions, momenta), after]
+    leaf = Leaves(x, gradient, value, surplus, grows)
+    return [*states, leaf], until(~(after.sum() > 0.0))
+
+
+def _growth(
+    leaves: Leaves,
+    end: End,
+    grows: TensorVariable,
+    dynamics: Dynamics,
+    uniform: TensorVariable,
+) -> Growth:
+    """Return the sums over the leaves of a tree, and one leaf as its sample."""
+    is_finite = leaves.surplus > dynamics.least
+    # The bound keeps sums of weights finite, the switch keeps them from NaN.
+    gains = pt.minimum(leaves.surplus + dynamics.energy, 600.0)
+    weights = pt.switch(is_finite & (leaves.counts > 0.0), pt.exp(gains), 0.0)
+    # Negligible weights come from large energies, and have few correct digits.
+    accepted = pt.switch(weights < NEGLIGIBLE, 0.0, pt.minimum(weights, 1.0))
+    sums = pt.cumsum(weights, axis=0)
+    weight = sums[-1]
+    i = pt.argmax(sums > uniform * weight, axis=0)
+    sample = Sample(
+        selected(leaves.x, i),
+        selected(leaves.gradient, i),
+        selected(leaves.log_density, i),
+        -selected(leaves.surplus, i),
+    )
+    return Growth(
+        end,
+        sample,
+        weight,
+        acceptance=accepted.sum(axis=0),
+        steps=leaves.counts.sum(axis=0),
+        grows=grows,
+        divergences=pt.switch(is_finite, 0.0, leaves.counts).sum(axis=0),
+    )
+
+
+def selected(rows: TensorVariable, i: TensorVariable) -> TensorVariable:
+    """Return for each chain one of its rows, by the number of the row."""
+    if not i.type.ndim:
+        return rows[i]
+    n_chains = rows.shape[1]
+    flat = rows.reshape((-1, *(rows.shape[axis] for axis in range(2, rows.type.ndim))))
+    return flat[i * n_chains + pt.arange(n_chains)]
+
+
+def kinetic_energy(momentum: TensorVariable) -> TensorVariable:
+    """Return the kinetic energies."""
+    return 0.5 * (momentum * momentum).sum(axis=-1)
+
+
+def shrinking_rates(
+    distance: TensorVariable, first: TensorVariable, second: TensorVariable
+) -> TensorVariable:
+    """Return numbers that are not positive where the distance of two ends would shrink at either.
+
+    They are the smaller ones of the products of the distance with the momenta of the ends.
+    """
+    return pt.minimum((distance * first).sum(axis=-1), (distance * second).sum(axis=-1))
+
+
+def leaf_tables(max_depth: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return for each leaf of a tree which row keeps it, and bounds of rates beside each row.
+
+    An even leaf begins sub-trees; it is kept in the row of the number of ones in the binary form of
+    half its number. An odd leaf that ends in k ones completes sub-trees of 2, 4, …, 2**k leaves,
+    whose first leaves are in the last k of the rows up to that of the leaf before; it is not kept.
+    A tree of depth d uses the first 2**d leaves and d rows.
+
+    Parameters
+    ----------
+    max_depth
+        Largest depth of a trajectory; half of a trajectory is one tree.
+
+    Returns
+    -------
+    is_kept
+        bool of shape (leaves, rows).
+    bounds
+        float64 of that shape, zero for rows to compare with, else minus infinity.
+
+    Examples
+    --------
+    >>> is_kept, bounds = leaf_tables(3)
+    >>> is_kept.astype(int).tolist()
+    [[1, 0], [0, 0], [0, 1], [0, 0]]
+    >>> np.isfinite(bounds).astype(int).tolist()
+    [[0, 0], [1, 0], [0, 0], [1, 1]]
+    """
+    n, n_rows = 2 ** (max_depth - 1), max_depth - 1
+    is_kept, bounds = np.zeros((n, n_rows), "bool"), np.full((n, n_rows), -np.inf)
+    for leaf in range(n):
+        last = (leaf >> 1).bit_count()
+        if leaf % 2 == 0:
+            is_kept[leaf, last : last + 1] = True
+            continue
+        completed = (~leaf & (leaf + 1)).bit_length() - 1
+        bounds[leaf, last - completed + 1 : last + 1] = 0.0
+    return is_kept, bounds
 
 
 class State(NamedTuple):

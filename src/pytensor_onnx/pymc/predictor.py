@@ -18,17 +18,16 @@ from pytensor.scan.op import Scan
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import ArgumentError
-from pytensor_onnx.exporting.program.garbage_collection import fewer_collections
+from pytensor_onnx.exporting.program.converting import fewer_collections
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.exporting.verification.results import Verification
 from pytensor_onnx.exporting.verification.verification import checked_session
 from pytensor_onnx.named_dims import is_named, without_named
 from pytensor_onnx.progress import working
-from pytensor_onnx.pymc import summaries
-from pytensor_onnx.pymc.column_names import columns_of_data, columns_of_summaries
+from pytensor_onnx.pymc import posterior
 from pytensor_onnx.pymc.forward import forward, without_weight
-from pytensor_onnx.pymc.inputs import Inputs
-from pytensor_onnx.pymc.making import Details, make_program
+from pytensor_onnx.pymc.inputs import Inputs, columns_of_data, columns_of_summaries
+from pytensor_onnx.pymc.making import Details, make_program, read_options
 from pytensor_onnx.pymc.model_arguments import (
     check_loops,
     check_model,
@@ -37,10 +36,8 @@ from pytensor_onnx.pymc.model_arguments import (
     unknown,
 )
 from pytensor_onnx.pymc.model_graphs import ModelGraph
-from pytensor_onnx.pymc.posterior import check_lengths, posterior_of, read_posterior
-from pytensor_onnx.pymc.row_keys import Keys
-from pytensor_onnx.pymc.shared_options import read_options
-from pytensor_onnx.rewriting.engine.inner_graphs import inner_nodes
+from pytensor_onnx.pymc.posterior import Keys, check_lengths, posterior_of, read_posterior
+from pytensor_onnx.rewriting.engine.walkers import inner_nodes
 from pytensor_onnx.user_code import untraced
 
 DRAWS, PROBABILITIES = "draws", "probabilities"
@@ -69,7 +66,7 @@ def export_predictor(
     sample_vars: Sequence[str] = (),
     data: str | Iterable[str] = "inputs",
     quantiles: Sequence[float] = (0.05, 0.5, 0.95),
-    hdi_prob: float = summaries.MASS_OF_HDI,
+    hdi_prob: float = posterior.MASS_OF_HDI,
     categories: Mapping[str, Sequence[int]] | None = None,
     seed: int | None = None,
     row_id: str | None = None,
@@ -273,11 +270,11 @@ class _Summaries:
         self._levels = levels
         self._functions: dict[str, Callable[[TensorVariable], TensorVariable]] = {
             DRAWS: lambda values: values,
-            "mean": summaries.mean,
-            "sd": summaries.standard_deviation,
-            "quantiles": lambda values: summaries.quantiles(values, levels, count),
-            "hdi": lambda values: summaries.highest_density_interval(values, count, mass),
-            PROBABILITIES: summaries.mean,
+            "mean": posterior.mean,
+            "sd": posterior.standard_deviation,
+            "quantiles": lambda values: posterior.quantiles(values, levels, count),
+            "hdi": lambda values: posterior.highest_density_interval(values, count, mass),
+            PROBABILITIES: posterior.mean,
         }
 
     def endings(

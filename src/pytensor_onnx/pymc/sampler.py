@@ -17,19 +17,17 @@ from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import ArgumentError
-from pytensor_onnx.exporting.program.garbage_collection import fewer_collections
+from pytensor_onnx.exporting.program.converting import fewer_collections
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.exporting.requests.options import ExportOptions
 from pytensor_onnx.graph.dims import Dims, dims_of
 from pytensor_onnx.progress import working
-from pytensor_onnx.pymc.batches import vectorized_graph
 from pytensor_onnx.pymc.chains import POSITION, Requested, Settings, sample_chains
 from pytensor_onnx.pymc.inputs import Inputs
-from pytensor_onnx.pymc.making import Details, make_program
+from pytensor_onnx.pymc.making import Details, make_program, read_options, vectorized_graph
 from pytensor_onnx.pymc.model_arguments import read_strings, shared_name, unknown
 from pytensor_onnx.pymc.model_graphs import POINT, FreeValue, ModelGraph, as_compiled
-from pytensor_onnx.pymc.shared_options import read_options
-from pytensor_onnx.pymc.trees import Density
+from pytensor_onnx.pymc.nuts import Density
 
 CHAIN, DRAW = "chain", "draw"
 

@@ -11,12 +11,11 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 
 from pytensor_onnx.exporting.program.program import ONNXProgram
-from pytensor_onnx.pymc.density import GROUPS, DensityOutputs, export_outputs
-from pytensor_onnx.pymc.generated import add_seed, generated_quantities, seed_variable
+from pytensor_onnx.pymc.density import GROUPS, DensityOutputs, continuous_names, export_outputs
+from pytensor_onnx.pymc.forward import add_seed, generated_quantities, seed_variable
 from pytensor_onnx.pymc.inputs import Inputs, continuous_inputs
+from pytensor_onnx.pymc.making import ModelOptions, read_options
 from pytensor_onnx.pymc.model_graphs import ModelGraph
-from pytensor_onnx.pymc.shared_options import ModelOptions, read_options
-from pytensor_onnx.pymc.transforms import continuous_names
 
 CONSTRAINED, UNCONSTRAINED, GENERATED = "constrained", "unconstrained", "generated"
 

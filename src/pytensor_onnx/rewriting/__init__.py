@@ -4,8 +4,8 @@ from pytensor_onnx.encodings.complex_numbers import ComplexNumbers
 from pytensor_onnx.encodings.generators import Generators
 from pytensor_onnx.encodings.registry import registered
 from pytensor_onnx.encodings.sparse_matrices import SparseMatrices
-from pytensor_onnx.rewriting.engine import order as order
-from pytensor_onnx.rewriting.engine.registration import (
+from pytensor_onnx.rewriting.query import order as order
+from pytensor_onnx.rewriting.query.registration import (
     ONNX_QUERY,
     register_onnx,
     rewrite_for_onnx,
@@ -14,7 +14,7 @@ from pytensor_onnx.rewriting.engine.registration import (
 
 for encoding, module in (
     (ComplexNumbers, "complex"),
-    (Generators, "random.state_draws"),
+    (Generators, "random"),
     (SparseMatrices, "sparse"),
 ):
     registered(encoding).has_rewrites_in(f"{__name__}.{module}")

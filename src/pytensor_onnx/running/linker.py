@@ -30,8 +30,8 @@ from pytensor_onnx import native
 from pytensor_onnx.compat.pytensor import calling_maker, warn_if_compiled_by_nutpie
 from pytensor_onnx.encodings import Boundary, constant_of, has_tensors, is_encoded
 from pytensor_onnx.named_dims import is_tensor
-from pytensor_onnx.rewriting.engine.encode_values import tensor_graph
-from pytensor_onnx.rewriting.engine.registration import (
+from pytensor_onnx.rewriting.query.encode_values import tensor_graph
+from pytensor_onnx.rewriting.query.registration import (
     INCOMPATIBLE,
     ONNX_QUERY,
     REQUIRED,
@@ -153,8 +153,8 @@ class ONNXLinker(JITLinker):
         Functions with kernels have no bodies; an error within a kernel converts the graph anew.
         """
         from pytensor_onnx.conversion import ConversionOptions, convert
-        from pytensor_onnx.graph.origins import take_lines, take_owners
-        from pytensor_onnx.graph.sizes import SHARED
+        from pytensor_onnx.graph.dims import SHARED
+        from pytensor_onnx.graph.names import take_lines, take_owners
         from pytensor_onnx.pipeline import prepare
         from pytensor_onnx.targets import get_profile
 

@@ -1,4 +1,4 @@
-"""Disable optimizers of ONNX Runtime that look for operators which a model lacks.
+"""Settings of sessions: optimizers and providers.
 
 Each goes through all nodes when a session is created: some 40 take a fifth of its time.
 Functions are inlined after the basic optimizers where these would change little in them.
@@ -6,11 +6,14 @@ Functions are inlined after the basic optimizers where these would change little
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
+
+from pytensor_onnx.errors import PyTensorONNXError
 
 if TYPE_CHECKING:
     import onnx_ir as ir
+
 
 _IMAGES = ("Conv", "ConvTranspose", "QLinearConv", "MaxPool", "AveragePool", "Resize")
 _NORMS = ("LayerNormalization", "RMSNormalization", "ReduceMean")
@@ -95,3 +98,44 @@ def inlines_late(needless: Collection[str]) -> bool:
         Result of `needless_optimizers` for the model.
     """
     return "NchwcTransformer" in needless
+
+
+PROVIDERS = {
+    "cpu": "CPUExecutionProvider",
+    "cuda": "CUDAExecutionProvider",
+    "tensorrt": "TensorrtExecutionProvider",
+    "coreml": "CoreMLExecutionProvider",
+    "webgpu": "WebGpuExecutionProvider",
+    "directml": "DmlExecutionProvider",
+    "openvino": "OpenVINOExecutionProvider",
+}
+
+
+def provider_names(providers: str | Sequence[str]) -> list[str]:
+    """Return the runtime's names of execution providers, with the CPU last by default.
+
+    Raises
+    ------
+    PyTensorONNXError
+        If a provider is not part of the installed runtime.
+
+    Examples
+    --------
+    >>> provider_names("cpu")
+    ['CPUExecutionProvider']
+    """
+    import onnxruntime as ort
+
+    wanted = [providers] if isinstance(providers, str) else list(providers)
+    names = [PROVIDERS.get(name.lower(), name) for name in wanted]
+    available = ort.get_available_providers()
+    missing = [name for name in names if name not in available]
+    if missing:
+        raise PyTensorONNXError(
+            f"the installed ONNX Runtime has no {', '.join(missing)}; it has "
+            f"{', '.join(available)}. Install the build of ONNX Runtime for it "
+            "(onnxruntime-gpu for CUDA and TensorRT) or choose another provider"
+        )
+    if PROVIDERS["cpu"] not in names:
+        names.append(PROVIDERS["cpu"])
+    return names

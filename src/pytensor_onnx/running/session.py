@@ -1,4 +1,4 @@
-"""Wrap ONNX Runtime sessions: providers, options, and errors in the user's terms."""
+"""ONNX Runtime sessions: providers, options, and errors in the user's terms."""
 
 from __future__ import annotations
 
@@ -14,18 +14,23 @@ import numpy as np
 
 from pytensor_onnx import native
 from pytensor_onnx.errors import InputError, PyTensorONNXError
-from pytensor_onnx.running.ort_optimizers import INLINE_LATE, inlines_late, needless_optimizers
-from pytensor_onnx.running.providers import PROVIDERS, provider_names
-from pytensor_onnx.running.shared_axes import EqualSizes
+from pytensor_onnx.running.ort_optimizers import (
+    INLINE_LATE,
+    PROVIDERS,
+    inlines_late,
+    needless_optimizers,
+    provider_names,
+)
 from pytensor_onnx_scoring.problems import is_interruption
 
 if TYPE_CHECKING:
     import onnx_ir as ir
     import onnxruntime
 
-    from pytensor_onnx.graph.origins import Lines
+    from pytensor_onnx.graph.names import Lines
     from pytensor_onnx.kernels.regions import Fusion
     from pytensor_onnx.running.operator_cost import Work
+
 
 OPTIMIZATION_LEVELS = {
     "none": "ORT_DISABLE_ALL",
@@ -552,3 +557,39 @@ def _deserialize(source: bytes | str) -> ir.Model:
     if isinstance(source, str):
         return ir.from_proto(onnx.load(source, load_external_data=False))
     return ir.from_proto(onnx.load_model_from_string(source))
+
+
+Axis = tuple[str, str, int]
+"""Name of a dimension, and an input and its axis."""
+
+
+class EqualSizes:
+    """Axes of the inputs of a session that must have equal sizes.
+
+    Parameters
+    ----------
+    inputs
+        Inputs as the runtime describes them.
+
+    Attributes
+    ----------
+    axes
+        The axes whose name another axis has.
+    """
+
+    def __init__(self, inputs: Sequence[Any]) -> None:
+        named: dict[str, list[Axis]] = {}
+        for value in inputs:
+            for axis, dim in enumerate(value.shape):
+                if isinstance(dim, str):
+                    named.setdefault(dim, []).append((dim, value.name, axis))
+        self.axes = [axis for group in named.values() if len(group) > 1 for axis in group]
+
+    def check(self, feed: Mapping[str, Any]) -> None:
+        """Raise an `InputError` for sizes that do not agree."""
+        known: dict[str, tuple[int, str]] = {}
+        for dim, name, axis in self.axes:
+            size = feed[name].shape[axis]
+            first, owner = known.setdefault(dim, (size, name))
+            if first != size:
+                raise InputError(f"dimension {dim!r} is {first} in {owner} and {size} in {name}")

@@ -6,21 +6,27 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
-from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.errors import PyTensorONNXError, VerificationError
+from pytensor_onnx.exporting.files.file_verification import load, run_on_sample
 from pytensor_onnx.graph.model_reading import read_model
 from pytensor_onnx.graph.weights import weight_files
-from pytensor_onnx.serving.example_tables import example_columns
-from pytensor_onnx.serving.protocol import column_metadata, kserve_manifest, model_metadata
-from pytensor_onnx.serving.tensors import served_model
-from pytensor_onnx.serving.triton import labels_file, triton_config
+from pytensor_onnx.serving.tensors import (
+    ServedModel,
+    ServedTensor,
+    column_metadata,
+    kserve_manifest,
+    model_metadata,
+    served_model,
+)
 from pytensor_onnx_scoring import Scorer, ScoringError
 from pytensor_onnx_scoring.problems import MissingConstantError
 
@@ -230,3 +236,105 @@ def _copy_model(request: Request, target: Path) -> list[Path]:
         if not (copy.exists() and copy.samefile(source)):
             shutil.copyfile(source, copy)
     return copies
+
+
+LARGEST_BATCH = 1024
+"""Rows that Triton may put together of waiting requests."""
+
+
+def labels_file(tensor: ServedTensor) -> str:
+    """Return the name of the file of an output's labels."""
+    return f"{tensor.name}_labels.txt"
+
+
+def triton_config(name: str, model: ServedModel) -> str:
+    """Return the text of ``config.pbtxt``.
+
+    Where the first axis of all tensors has independent rows, Triton puts requests together.
+
+    Examples
+    --------
+    >>> rows = ServedTensor("x", "FP64", ("row", 3)), ServedTensor("y", "FP64", ("row",))
+    >>> print(triton_config("area", ServedModel(rows[:1], rows[1:], True)))
+    name: "area"
+    platform: "onnxruntime_onnx"
+    max_batch_size: 1024
+    dynamic_batching { }
+    input {
+      name: "x"
+      data_type: TYPE_FP64
+      dims: [ 3 ]
+    }
+    output {
+      name: "y"
+      data_type: TYPE_FP64
+      dims: [ 1 ]
+      reshape: { shape: [ ] }
+    }
+    <BLANKLINE>
+    """
+    return "\n".join(_lines(name, model)) + "\n"
+
+
+def _lines(name: str, model: ServedModel) -> Iterator[str]:
+    yield f"name: {json.dumps(name)}"
+    yield 'platform: "onnxruntime_onnx"'
+    yield f"max_batch_size: {LARGEST_BATCH if model.rows else 0}"
+    if model.rows:
+        yield "dynamic_batching { }"
+    for tensor in model.inputs:
+        yield from _tensor("input", tensor, model.rows)
+    for tensor in model.outputs:
+        yield from _tensor("output", tensor, model.rows)
+
+
+def _tensor(kind: str, tensor: ServedTensor, rows: bool) -> Iterator[str]:
+    sizes = tensor.sizes[1:] if rows else tensor.sizes
+    datatype = "STRING" if tensor.datatype == "BYTES" else tensor.datatype
+    yield f"{kind} {{"
+    yield f"  name: {json.dumps(tensor.name, ensure_ascii=False)}"
+    yield f"  data_type: TYPE_{datatype}"
+    yield f"  dims: [ {', '.join(map(str, sizes or [1]))} ]"
+    if not sizes:
+        # Triton has no tensors without a further axis: it takes [row, 1], and the file [row].
+        yield "  reshape: { shape: [ ] }"
+    if kind == "output" and tensor.labels:
+        yield f"  label_filename: {json.dumps(labels_file(tensor), ensure_ascii=False)}"
+    yield "}"
+
+
+def example_columns(path: Path, scorer: Scorer) -> dict[str, list]:
+    """Return columns of two rows, of sampled inputs of the file if it runs on them, else of zeros.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> from pytensor_onnx import export_onnx
+    >>> x = pt.lvector("x")
+    >>> _ = export_onnx([x], {"y": 2 * x}, "double.onnx")
+    >>> example_columns(Path("double.onnx"), Scorer("double.onnx"))
+    {'x': [..., ...]}
+    """
+    try:
+        drawn, _ = run_on_sample(load(str(path), threads=1), str(path))
+    except VerificationError:
+        return _zeros(scorer)
+    arrays = dict(zip(drawn.names, drawn.arrays, strict=True))
+    columns: dict[str, np.ndarray] = {}
+    for tensor in served_model(ir.load(path)).inputs:
+        columns |= _columns(tensor, arrays[tensor.name])
+    return {name: columns[name][:2].tolist() for name in scorer.input_columns}
+
+
+def _columns(tensor: ServedTensor, array: np.ndarray) -> dict[str, np.ndarray]:
+    if tensor.labels:
+        return dict(zip(tensor.labels, array.T, strict=True))
+    return {tensor.name: array}
+
+
+def _zeros(scorer: Scorer) -> dict[str, list]:
+    zeros = {
+        name: np.zeros((2, *dtype.shape), "U" if dtype.kind == "O" else dtype.base)
+        for name, dtype in scorer.input_columns.items()
+    }
+    return {name: values.tolist() for name, values in zeros.items()}

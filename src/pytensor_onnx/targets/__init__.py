@@ -1,7 +1,6 @@
 """Profiles of runtimes, as data for the passes."""
 
-from pytensor_onnx.targets.profile import Profile
-from pytensor_onnx.targets.profiles import get_profile
-from pytensor_onnx.targets.schema import main_type
+from pytensor_onnx.targets.kernel_tables import main_type
+from pytensor_onnx.targets.profiles import Profile, get_profile
 
 __all__ = ["Profile", "get_profile", "main_type"]

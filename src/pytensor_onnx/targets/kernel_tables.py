@@ -1,4 +1,4 @@
-"""Kernel tables: the dtypes in which a runtime implements each operator of each opset."""
+"""Tables of a runtime's kernels."""
 
 import json
 from bisect import bisect_right
@@ -6,12 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import onnx_ir as ir
 
-from pytensor_onnx.targets.schema import default_attribute
+from pytensor_onnx.graph.inference import COMMON, COMMON_ATTRIBUTES
+from pytensor_onnx.graph.traversal import is_float32
+
+if TYPE_CHECKING:
+    from onnx.defs import OpSchema
+
 
 Attributes = Mapping[str, Any]
 
@@ -125,3 +130,180 @@ def _variant(key: str) -> tuple[str, str]:
 def _plain(attribute: object) -> object:
     value = attribute.value if isinstance(attribute, ir.Attr) else attribute
     return value.decode() if isinstance(value, bytes) else value
+
+
+MAIN_TYPES: dict[str, str] = {
+    # The first input of these selects or counts; the kernel depends on another type.
+    "BlackmanWindow": "T2",
+    "ConstantOfShape": "T2",
+    "EyeLike": "T2",
+    "HammingWindow": "T2",
+    "HannWindow": "T2",
+    "If": "V",
+    "Loop": "V",
+    "MelWeightMatrix": "T3",
+    "OneHot": "T3",
+    "RandomNormalLike": "T2",
+    "RandomUniformLike": "T2",
+    "Where": "T",
+}
+
+_NAMES: dict[str, ir.DataType] = {
+    "float": ir.DataType.FLOAT,
+    "double": ir.DataType.DOUBLE,
+}
+
+
+def main_type(op_type: str, opset_version: int) -> str:
+    """Return the type variable of an operator that selects its kernel.
+
+    Parameters
+    ----------
+    op_type
+        Name of a standard operator.
+    opset_version
+        Version of the standard operator set.
+
+    Returns
+    -------
+    str
+        A type variable of the schema, or a plain type such as ``"tensor(float)"`` where the
+        schema leaves no choice.
+
+    Raises
+    ------
+    ValueError
+        The operator set has no such operator.
+
+    Examples
+    --------
+    >>> main_type("Add", 21), main_type("Where", 21), main_type("OneHot", 21)
+    ('T', 'T', 'T3')
+    """
+    if op_type in COMMON:
+        return MAIN_TYPES.get(op_type) or str(COMMON[op_type].inputs[0])
+    schema = _schema(op_type, opset_version)
+    if op_type in MAIN_TYPES:
+        return MAIN_TYPES[op_type]
+    operands = schema.inputs or schema.outputs
+    return operands[0].type_str
+
+
+@cache
+def allowed_dtypes(
+    op_type: str, opset_version: int, variable: str | None = None
+) -> frozenset[ir.DataType]:
+    """Return the dtypes of a type variable of an operator in the standard.
+
+    Parameters
+    ----------
+    op_type
+        Name of a standard operator.
+    opset_version
+        Version of the standard operator set.
+    variable
+        Type variable or plain type of the schema; the main one unless given.
+
+    Returns
+    -------
+    frozenset of DataType
+        Empty when the operator set has no such operator.
+
+    Examples
+    --------
+    >>> sorted(dtype.name for dtype in allowed_dtypes("BitShift", 21))
+    ['UINT16', 'UINT32', 'UINT64', 'UINT8']
+    >>> allowed_dtypes("BitCast", 21)
+    frozenset()
+    """
+    try:
+        name = variable or main_type(op_type, opset_version)
+        schema = _schema(op_type, opset_version)
+    except ValueError:
+        return frozenset()
+    constraints = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+    return frozenset(_dtype(text) for text in constraints.get(name, [name]))
+
+
+@cache
+def default_attribute(op_type: str, name: str, opset_version: int) -> int | float | str | None:
+    """Return the default value of an attribute.
+
+    Examples
+    --------
+    >>> default_attribute("ScatterND", "reduction", 21)
+    'none'
+    """
+    attribute = _schema(op_type, opset_version).attributes.get(name)
+    if attribute is None or not attribute.default_value.type:
+        return None
+    value = ir.from_proto(attribute.default_value).value
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def holds_attributes(
+    op_type: str, dtype: ir.DataType, opset_version: int, attributes: Mapping[str, ir.Attr]
+) -> bool:
+    """Return whether an operator holds the attributes of a node in the precision of its dtype.
+
+    Examples
+    --------
+    >>> dilations = {"dilations": ir.AttrInt64s("dilations", [2])}
+    >>> holds_attributes("AveragePool", ir.DataType.FLOAT, 18, dilations)
+    False
+    >>> holds_attributes("AveragePool", ir.DataType.FLOAT, 19, dilations)
+    True
+    """
+    if not attributes.keys() <= COMMON_ATTRIBUTES.get(op_type, set()):
+        known = _schema(op_type, opset_version).attributes
+        if not attributes.keys() <= known.keys():
+            return False
+    numbers = (a.as_float() for a in attributes.values() if a.type == ir.AttributeType.FLOAT)
+    return all(is_float32(x, dtype) for x in numbers)
+
+
+def misfit(node: ir.Node, opset_version: int) -> str | None:
+    """Return why an opset cannot express a node, None if it can.
+
+    Examples
+    --------
+    >>> x = ir.val("x", dtype=ir.DataType.UINT32, shape=("n",))
+    >>> node = ir.node("BitwiseXor", [x, x])
+    >>> misfit(node, 17), misfit(node, 18)
+    ('opset 17 has no BitwiseXor', None)
+    """
+    try:
+        schema = _schema(node.op_type, opset_version)
+    except ValueError:
+        return f"opset {opset_version} has no {node.op_type}"
+    unknown = sorted(node.attributes.keys() - schema.attributes.keys())
+    if unknown:
+        return f"{node.op_type} of opset {opset_version} has no attribute {unknown[0]!r}"
+    if len(node.inputs) > schema.max_input:
+        return f"{node.op_type} of opset {opset_version} takes {schema.max_input} operands"
+    for position, value in enumerate(node.inputs):
+        formal = schema.inputs[min(position, len(schema.inputs) - 1)]
+        if value is None or value.dtype is None:
+            continue
+        if value.dtype not in allowed_dtypes(node.op_type, opset_version, formal.type_str):
+            return f"{node.op_type} of opset {opset_version} takes no {value.dtype.numpy()}"
+    return None
+
+
+@cache
+def _schema(op_type: str, opset_version: int) -> "OpSchema":
+    from onnx import defs
+
+    try:
+        schema = defs.get_schema(op_type, max_inclusive_version=opset_version)
+    except defs.SchemaError:
+        schema = None
+    if schema is None or schema.deprecated:
+        raise ValueError(f"opset {opset_version} has no operator {op_type!r}")
+    return schema
+
+
+def _dtype(type_text: str) -> ir.DataType:
+    """Return the dtype of a schema's type such as ``seq(tensor(float))``."""
+    name = type_text.rsplit("(", maxsplit=1)[-1].rstrip(")")
+    return _NAMES.get(name) or ir.DataType[name.upper()]

@@ -1,4 +1,4 @@
-"""Files of the npm packages that a page contains: the runtime and the library for plots."""
+"""Packages of runtimes for pages, and a server for them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import gzip
 import os
 import shutil
 import subprocess
+import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 from pytensor_onnx.errors import PyTensorONNXError
 
@@ -136,3 +140,66 @@ def _download(package: Package, folder: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             with _appearing(target) as part:
                 shutil.copyfile(Path(temporary, "package", name), part)
+
+
+ADDRESS = "127.0.0.1"
+
+
+class _Handler(SimpleHTTPRequestHandler):
+    extensions_map = SimpleHTTPRequestHandler.extensions_map | {
+        ".mjs": "text/javascript",
+        ".js": "text/javascript",
+        ".wasm": "application/wasm",
+        ".onnx": "application/octet-stream",
+    }
+
+    def end_headers(self) -> None:
+        """Isolate the page, so that its threads may share memory."""
+        self.send_header("Cross-Origin-Opener-Policy", "same-origin")
+        self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
+        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
+        self.send_header("Cache-Control", "no-cache")
+        super().end_headers()
+
+    def list_directory(self, path: Any) -> None:
+        """Refuse to list folders."""
+        self.send_error(404, "There is no page here")
+
+    def send_head(self) -> Any:
+        """Refuse files outside of the folder, also behind links."""
+        path = os.path.realpath(self.translate_path(self.path))
+        root = os.path.realpath(self.directory)
+        if os.path.commonpath([path, root]) != root:
+            self.send_error(404, "There is no page here")
+            return None
+        return super().send_head()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Log nothing."""
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of pages that are closed while a file is sent."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
+def make_server(folder: str | os.PathLike, port: int = 0) -> ThreadingHTTPServer:
+    """Return a server of a folder, reachable from this machine only.
+
+    Parameters
+    ----------
+    folder
+        The folder; nothing outside of it is served.
+    port
+        Port; a free one unless given.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, make_server(folder) as server:
+    ...     server.server_address[0]
+    '127.0.0.1'
+    """
+    return _Server((ADDRESS, port), partial(_Handler, directory=os.fspath(folder)))

@@ -21,8 +21,7 @@ from onnx import numpy_helper
 from pytensor_onnx import native
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.graph.model_reading import state_pairs
-from pytensor_onnx.kernels.graph_scope import constant_of
-from pytensor_onnx.kernels.native_operators import operator_numbers
+from pytensor_onnx.kernels.graph_scope import constant_of, operator_numbers
 from pytensor_onnx.kernels.regions import Fusion, fuse, whole_region
 
 FORMAT = 3

@@ -9,7 +9,7 @@ from pytensor.graph.op import Op
 
 from pytensor_onnx import export_onnx
 from pytensor_onnx.errors import UnsupportedOpError
-from pytensor_onnx.exporting.program.garbage_collection import fewer_collections
+from pytensor_onnx.exporting.program.converting import fewer_collections
 
 
 @pytest.fixture(autouse=True)

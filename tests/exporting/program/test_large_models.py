@@ -13,7 +13,7 @@ import pytest
 import pytensor_onnx.graph.weights
 from pytensor_onnx import VerificationError, export_onnx
 from pytensor_onnx.digests import content_key
-from pytensor_onnx.encodings.array_constants import LARGE, LargeConstant
+from pytensor_onnx.encodings.registry import LARGE, LargeConstant
 
 RNG = np.random.default_rng(0)
 
@@ -72,7 +72,7 @@ def test_a_wrong_result_is_found():
 
 
 def test_weights_are_copied_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(pytensor_onnx.encodings.array_constants, "LARGE", 2**20)
+    monkeypatch.setattr(pytensor_onnx.encodings.registry, "LARGE", 2**20)
     arrays = [RNG.uniform(-0.01, 0.01, size=(1000, 1000)).astype("float32") for _ in range(3)]
     weights = [pytensor.shared(array, name=f"w{i}") for i, array in enumerate(arrays)]
     x = pt.fmatrix("x")

@@ -6,7 +6,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_onnx import compile_onnx, export_onnx
-from pytensor_onnx.functions.linalg.matrix_blocks import BLOCK
+from pytensor_onnx.functions.linalg.blocks import BLOCK
 from tests.conftest import compare_onnx_and_py
 from tests.functions.linalg import matrices
 from tests.functions.linalg.matrices import LARGE, NOT_POSITIVE, POSITIVE, SIZES

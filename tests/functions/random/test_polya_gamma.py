@@ -11,8 +11,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_onnx import export_onnx
-from pytensor_onnx.functions.random.polya_gamma import _is_kept
-from pytensor_onnx.functions.random.polya_gamma_of_large_shape import concentration_of, propose
+from pytensor_onnx.functions.random.polya_gamma import _is_kept, concentration_of, propose
 from pytensor_onnx.random import state_of
 from scripts.web_runtime import run_in_web
 from tests.functions.random.goodness import pvalue

@@ -15,7 +15,7 @@ from pytensor.graph.fg import FunctionGraph
 import pytensor_onnx.functions.special  # noqa: F401  (registers the definitions)
 from pytensor_onnx.conversion import ConversionOptions, convert
 from pytensor_onnx.functions.registry import DEFINITIONS
-from pytensor_onnx.rewriting.loops.loops_in_definitions import prepare_definition
+from pytensor_onnx.rewriting.loops.inner_loops import prepare_definition
 from tests.functions.special.regions import Case, Region
 
 PRECISION = 140

@@ -9,7 +9,7 @@ import scipy.special
 from pytensor.scalar import math as psm
 
 from pytensor_onnx import compile_onnx, export_onnx
-from pytensor_onnx.functions.special.large_angles import quarter_turns
+from pytensor_onnx.functions.special.trigonometric import quarter_turns
 from tests.functions.special.accuracy import (
     DTYPES,
     assert_values,

@@ -10,11 +10,7 @@ import pytest
 import scipy.stats
 
 from pytensor_onnx import export_onnx
-from pytensor_onnx.ops.special.beta_ops import (
-    BetaIncByFirst,
-    BetaIncBySecond,
-    BetaIncByThird,
-)
+from pytensor_onnx.ops.special.special_ops import BetaIncByFirst, BetaIncBySecond, BetaIncByThird
 from tests.conftest import compare_onnx_and_py
 from tests.functions.special.accuracy import compile_definition
 from tests.functions.special.regions import FLOAT64, Case, Sampler

@@ -10,7 +10,7 @@ import pytest
 import scipy.special
 from pytensor.scalar import math as psm
 
-from pytensor_onnx.ops.special.bessel_ops import Kv, TimesIv
+from pytensor_onnx.ops.special.special_ops import Kv, TimesIv
 from tests.conftest import compare_onnx_and_py
 from tests.functions.special.accuracy import DTYPES, compile_definition
 from tests.functions.special.regions import BOTH, FLOAT64, Case, Region

@@ -4,7 +4,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_onnx import export_onnx
-from pytensor_onnx.functions.special.portable_formulas import power_of_exp
+from pytensor_onnx.functions.special.exponential import power_of_exp
 from pytensor_onnx.ops.special import portable
 from tests.functions.special.accuracy import (
     DTYPES,

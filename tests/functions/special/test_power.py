@@ -3,7 +3,7 @@ import numpy as np
 import pytensor.tensor as pt
 import pytest
 
-from pytensor_onnx.functions.special.power import log_of_normal_with_rest, power_of_logarithm
+from pytensor_onnx.functions.special.exponential import log_of_normal_with_rest, power_of_logarithm
 from tests.functions.special.accuracy import compile_as_written, errors_in_ulp
 
 inf, nan = np.inf, np.nan

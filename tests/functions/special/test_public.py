@@ -10,7 +10,7 @@ from pytensor.scalar.basic import ScalarOp, upgrade_to_float
 from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_onnx import compile_onnx
-from pytensor_onnx.dispatch.elementwise.scalar_operators import OPERATORS
+from pytensor_onnx.dispatch.registry.definition_instance import OPERATORS
 from pytensor_onnx.functions.registry import DEFINITIONS
 from tests.conftest import compare_onnx_and_py, sweep_rest
 from tests.functions.special.accuracy import DTYPES, assert_accurate, cases

@@ -12,7 +12,7 @@ from pytensor_onnx.nn import batch_norm, conv1d, conv2d, conv2d_transpose
 from pytensor_onnx.passes.fusions.fold_into_conv import fold_into_conv
 from pytensor_onnx.passes.node_rules import NodeRules
 from pytensor_onnx.pipeline import prepare
-from pytensor_onnx.rewriting.engine.registration import ONNX_QUERY
+from pytensor_onnx.rewriting.query.registration import ONNX_QUERY
 from tests.conftest import compare_onnx_and_py, op_types
 from tests.passes.conftest import bare
 

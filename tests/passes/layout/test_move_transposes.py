@@ -4,7 +4,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from pytensor_onnx.graph.fallbacks import carry_fallback, fallback_of
+from pytensor_onnx.graph.builder import carry_fallback, fallback_of
 from pytensor_onnx.passes.layout.move_transposes import move_transposes
 from pytensor_onnx.passes.model_pass import Passes
 from tests.passes.conftest import bare, run_model

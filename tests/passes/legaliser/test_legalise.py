@@ -14,7 +14,7 @@ from onnx_ir.passes.common import InlinePass
 from pytensor_onnx import export_onnx
 from pytensor_onnx.errors import UnsupportedOpError
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.passes.legaliser.exact import LIFTED
+from pytensor_onnx.passes.forms.exact import LIFTED
 from tests.passes.conftest import Bare, bare, bare_op
 
 NAN = np.nan

@@ -11,7 +11,7 @@ import pytest
 from scipy import special
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.targets.schema import allowed_dtypes
+from pytensor_onnx.targets.kernel_tables import allowed_dtypes
 from tests.passes.conftest import bare
 
 OPSET = 21

@@ -7,7 +7,7 @@ import pytest
 from pytensor.conditional.op import ifelse
 
 from pytensor_onnx import export_onnx
-from pytensor_onnx.passes.optimizer_guards.inlined import Inlined
+from pytensor_onnx.passes.forms.guard_forms import Inlined
 from tests.passes.conftest import bare
 
 X = np.array([1.0, -2.0])

@@ -11,7 +11,7 @@ from pytensor import scan
 from pytensor.conditional.op import ifelse
 
 from pytensor_onnx import export_onnx
-from pytensor_onnx.passes.optimizer_guards.keep_apart import keep_apart
+from pytensor_onnx.passes.keep_apart import keep_apart
 from pytensor_onnx.targets import get_profile
 from tests.conftest import called, compare_onnx_and_py, op_types
 from tests.levels import assert_same_at_every_level, run_at

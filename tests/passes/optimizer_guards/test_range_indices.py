@@ -5,7 +5,7 @@ import pytest
 from pytensor.compile.builders import OpFromGraph
 
 from pytensor_onnx import export_onnx
-from pytensor_onnx.passes.optimizer_guards.keep_apart import keep_apart
+from pytensor_onnx.passes.keep_apart import keep_apart
 from pytensor_onnx.targets import get_profile
 from tests.conftest import compare_onnx_and_py, op_types
 from tests.passes.conftest import bare

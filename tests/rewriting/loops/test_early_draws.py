@@ -17,7 +17,7 @@ from pytensor_onnx.ops.random.draws import (
     StandardUniform,
 )
 from pytensor_onnx.random import state_of
-from pytensor_onnx.rewriting.loops import early_draws
+from pytensor_onnx.rewriting.loops import early_parts
 from tests.conftest import compare_onnx_and_py, op_types
 
 FLOATS = ("float64", "float32")
@@ -49,7 +49,7 @@ def loops():
 
 def test_a_loop_draws_the_same_before_and_in_it(monkeypatch):
     before = export_onnx(*loops(), verify=False)
-    monkeypatch.setattr(early_draws, "MOST_WORDS", 0)
+    monkeypatch.setattr(early_parts, "MOST_WORDS", 0)
     within = export_onnx(*loops(), verify=False)
     assert sum(name.startswith("DrawsOfSteps") for name in op_types(before)) == 5
     assert not any(name.startswith("DrawsOfSteps") for name in op_types(within))
@@ -86,7 +86,7 @@ def test_a_recurrence_of_draws_is_no_loop(monkeypatch):
     before = export_onnx(inputs, results, verify=False)
     recurrence = export_onnx(inputs, results[1:], verify=False)
     assert not {"Scan", "Loop"} & set(op_types(recurrence))
-    monkeypatch.setattr(early_draws, "MOST_WORDS", 0)
+    monkeypatch.setattr(early_parts, "MOST_WORDS", 0)
     within = export_onnx(inputs, results, verify=False)
     for n in (5, 1, 0):
         for value in (0.7, 0, np.nan, np.inf):

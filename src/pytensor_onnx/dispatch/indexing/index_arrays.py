@@ -1,16 +1,20 @@
-"""Convert, broadcast, stack and analyse arrays of indices."""
+"""Arrays of indices, positions of nonzero elements, and choices among arrays."""
 
 from collections.abc import Sequence
 from functools import reduce
 
 import numpy as np
 import onnx_ir as ir
+from pytensor.graph.basic import Apply
+from pytensor.tensor.basic import Nonzero, PermuteRowElements
 
-from pytensor_onnx.dispatch.shape.shapes import vector_of
-from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import Dim, Dims, broadcast
-from pytensor_onnx.graph.failures import name_failure
-from pytensor_onnx.graph.sizes import constant_ints, sizes_in
+from pytensor_onnx.dispatch.control_flow import check_that
+from pytensor_onnx.dispatch.registry.basic import onnx_funcify
+from pytensor_onnx.dispatch.shape.shapes import concatenated, vector_of
+from pytensor_onnx.dispatch.shape.tensor_basic import within_bounds
+from pytensor_onnx.graph.builder import Builder, name_failure
+from pytensor_onnx.graph.dims import Dim, Dims, broadcast, constant_ints, sizes_in
+from pytensor_onnx.ops.elementwise import ChooseFrom
 
 Axis = tuple[ir.Value, int]
 
@@ -148,3 +152,111 @@ def counts_whole_axis(build: Builder, array: ir.Value, size: Dim) -> bool:
         return False
     start, stop, step = node.inputs
     return (constant_ints(start), sizes_in(stop), constant_ints(step)) == ([0], (size,), [1])
+
+
+_COUNT = "pytensor_onnx.count"
+
+
+@onnx_funcify.register(Nonzero)
+def lower_nonzero(op: Nonzero, node: Apply, build: Builder, x: ir.Value) -> list[ir.Value]:
+    """Return the positions along each axis; NaN counts as nonzero."""
+    return nonzero(build, x, node.inputs[0].type.ndim, true_count(build, x))
+
+
+def nonzero(build: Builder, x: ir.Value, rank: int, count: str | None = None) -> list[ir.Value]:
+    """Return the positions of nonzero elements: a vector for each axis, constants for a constant.
+
+    Parameters
+    ----------
+    build
+        Builder that receives the nodes.
+    x
+        Value of one dimension or more.
+    rank
+        Number of its dimensions.
+    count
+        Name of the dimension for the number of positions.
+    """
+    if x.const_value is not None:
+        return [build.constant(axis) for axis in np.nonzero(x.const_value.numpy())]
+    positions = nonzero_matrix(build, x, rank, count)
+    if rank == 1:
+        return [build.Squeeze(positions, build.ints([0]))]
+    return [build.Gather(positions, np.int64(axis), axis=0) for axis in range(rank)]
+
+
+def nonzero_matrix(build: Builder, x: ir.Value, rank: int, count: str | None = None) -> ir.Value:
+    """Return the positions of the elements that are not zero, one in each column."""
+    positions = build.NonZero(x)
+    positions.shape = ir.Shape([rank, count])
+    return positions
+
+
+def true_count(build: Builder, x: ir.Value) -> str:
+    """Return the name of the dimension for the number of elements that are not zero.
+
+    Examples
+    --------
+    >>> from pytensor_onnx.graph.builder import Builder
+    >>> from pytensor_onnx.graph.scope import ModelScope
+    >>> build = Builder(ModelScope(21))
+    >>> x, y = (ir.val(name, dtype=ir.DataType.BOOL, shape=("n",)) for name in "xy")
+    >>> true_count(build, x), true_count(build, y), true_count(build, x)
+    ('x_count', 'y_count', 'x_count')
+    """
+    if _COUNT not in x.meta:
+        x.meta[_COUNT] = build.scope.computed_dim(f"{x.name or 'nonzero'}_count")
+    return x.meta[_COUNT]
+
+
+@onnx_funcify.register(ChooseFrom)
+def lower_choose_from(
+    op: ChooseFrom, node: Apply, build: Builder, numbers: ir.Value, *arrays: ir.Value
+) -> ir.Value:
+    """Select arrays by their numbers one after the other, which broadcasts all of them."""
+    error = ValueError("invalid entry in choice array")
+    numbers = build.cast(numbers, "int64")
+    if op.is_stacked:
+        index = within_bounds(build, numbers, build.size(arrays[0], 0), op.mode, error)
+        return _gathered(node, build, index, arrays[0])
+    count = build.constant(np.int64(len(arrays)))
+    index = within_bounds(build, numbers, count, op.mode, error)
+    chosen = arrays[-1]
+    for number, array in reversed(list(enumerate(arrays))):
+        chosen = build.Where(build.Equal(index, number), array, chosen)
+    return chosen
+
+
+@onnx_funcify.register(PermuteRowElements)
+def lower_permute_row_elements(
+    op: PermuteRowElements, node: Apply, build: Builder, x: ir.Value, permutation: ir.Value
+) -> ir.Value:
+    """Gather along the last axis, or scatter for the inverse, after broadcasting."""
+    last = node.inputs[0].type.ndim - 1
+    same = build.Equal(build.size(x, last), build.size(permutation, last))
+    error = ValueError("a permutation has another length than the rows that it permutes")
+    permutation = check_that(build, [same], build.cast(permutation, "int64"), error)
+    rows = concatenated(build, [build.sizes(permutation, 0, last), build.ints([1])])
+    x = _expanded(build, x, rows)
+    permutation = _expanded(build, permutation, build.shape(x))
+    if op.inverse:
+        return build.ScatterElements(x, permutation, x, axis=last)
+    return build.GatherElements(x, permutation, axis=last)
+
+
+def _expanded(build: Builder, x: ir.Value, shape: ir.Value) -> ir.Value:
+    """Broadcast a value to a shape; return the value if the shape is known to be its own."""
+    grown = build.Expand(x, shape)
+    return x if build.dims(grown) == build.dims(x) and None not in build.dims(x) else grown
+
+
+def _gathered(node: Apply, build: Builder, index: ir.Value, choices: ir.Value) -> ir.Value:
+    """Gather along the first axis of the choices, broadcast with the array of numbers."""
+    rank = max(node.inputs[0].type.ndim, node.inputs[1].type.ndim - 1)
+    missing = rank + 1 - node.inputs[1].type.ndim
+    if missing:
+        choices = build.Unsqueeze(choices, build.ints(range(1, 1 + missing)))
+    index = _expanded(build, index, build.sizes(choices, 1, rank + 1))
+    choices = _expanded(build, choices, concatenated(build, [build.ints([1]), build.shape(index)]))
+    chosen = build.GatherElements(choices, build.Unsqueeze(index, build.ints([0])), axis=0)
+    return build.Squeeze(chosen, build.ints([0]))

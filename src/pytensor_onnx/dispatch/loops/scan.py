@@ -19,18 +19,20 @@ import onnx_ir as ir
 from pytensor.graph.basic import Apply, Variable
 from pytensor.scan.op import Scan
 
-from pytensor_onnx.dispatch.loops.loop_checks import checked_count, first_rows
-from pytensor_onnx.dispatch.loops.scan_buffers import nearest_later
-from pytensor_onnx.dispatch.loops.scan_history import Histories, History
-from pytensor_onnx.dispatch.loops.scan_outputs import Outputs, runs_at_least_once
+from pytensor_onnx.dispatch.loops.scalar_loop import checked_count, first_rows
+from pytensor_onnx.dispatch.loops.scan_histories import (
+    Histories,
+    History,
+    Outputs,
+    nearest_later,
+    runs_at_least_once,
+)
 from pytensor_onnx.dispatch.registry.basic import onnx_funcify
 from pytensor_onnx.dispatch.registry.graphs import convert_inner
-from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import Dim, Dims, dims_of
-from pytensor_onnx.graph.failures import name_failure
+from pytensor_onnx.graph.builder import Builder, name_failure
+from pytensor_onnx.graph.dims import Dim, Dims, constant_ints, dims_of, sizes_in
 from pytensor_onnx.graph.inference import dtype_of
-from pytensor_onnx.graph.sizes import constant_ints, sizes_in
-from pytensor_onnx.ops.loops.loop_check_ops import StepCount
+from pytensor_onnx.ops.loops import StepCount
 
 Read = tuple[ir.Value, int, Exception]
 """A sequence, the position of its first element, and the failure of a sequence too short."""

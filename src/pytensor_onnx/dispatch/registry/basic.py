@@ -1,4 +1,4 @@
-"""`onnx_funcify`, and the Ops that return their input."""
+"""The registry of lowerings, and types of values."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ from functools import singledispatch
 
 import onnx_ir as ir
 from pytensor.compile.ops import DeepCopyOp, TypeCastingOp
-from pytensor.graph.basic import Apply
+from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.op import Op
+from pytensor.graph.type import Type
 from pytensor.printing import Print
+from pytensor.scalar.basic import ScalarType
 from pytensor.tensor.extra_ops import CpuContiguous
+from pytensor.tensor.type import DenseTensorType, TensorType
+from pytensor.tensor.type_other import NoneTypeT
 
-from pytensor_onnx.encodings import encoding_for
+from pytensor_onnx.encodings import encoding_for, encoding_of
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.functions.registry import definition_of
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.rewriting.engine.inner_graphs import core_op
+from pytensor_onnx.named_dims import is_named, is_tensor
+from pytensor_onnx.ops.encoded import Decode, Encode
+from pytensor_onnx.rewriting.engine.walkers import core_op
 
 Lowered = ir.Value | Sequence[ir.Value]
 
@@ -96,3 +102,78 @@ def lower_print(op: Print, node: Apply, build: Builder, x: ir.Value) -> ir.Value
     """Return the input, with a warning: ONNX cannot print."""
     warnings.warn(f"ONNX cannot print: {op.message or op} is left out", UserWarning, stacklevel=2)
     return x
+
+
+class UnsupportedType(UnsupportedCase):
+    """Raised for a variable whose type no ONNX tensor can hold."""
+
+    def __init__(self, type_: Type, reason: str, hint: str) -> None:
+        super().__init__(reason, hint)
+        self.type = type_
+
+
+def check_type(type_: Type) -> None:
+    """Raise `UnsupportedCase` for a type that no ONNX tensor can hold."""
+    if type(type_) is TensorType or isinstance(type_, NoneTypeT) or encoding_of(type_):
+        return
+    if not (is_named(type_) or isinstance(type_, DenseTensorType | ScalarType)):
+        raise UnsupportedType(
+            type_,
+            "only dense tensors and scalars have a counterpart in ONNX",
+            "take a matrix of format csr or csc"
+            if hasattr(type_, "format")
+            else "give the values that it stands for as tensor inputs",
+        )
+
+
+def check_operands(node: Apply) -> None:
+    """Raise `UnsupportedCase` for an Op on arrays with an encoding, which has no rewrite for them.
+
+    Its lowering would take their tensors for the arrays themselves.
+    """
+    if isinstance(node.op, Decode | Encode):
+        return
+    encoding = encoding_for(node)
+    if encoding is None:
+        return
+    if encoding.advice and type(node.op).__module__.startswith("pytensor."):
+        raise UnsupportedCase(
+            f"no formula of tensors is known for this operation on {encoding.name} values",
+            encoding.advice,
+        )
+    for variable in (*node.inputs, *node.outputs):
+        numbers = encoding_of(variable.type)
+        if numbers is not None and is_array(variable.type):
+            raise UnsupportedCase(
+                f"no formula of real parts is known for this operation on {numbers.name} numbers",
+                "compute it from the real and the imaginary part: pytensor.tensor.real and imag",
+            )
+
+
+def is_array(type_: Type) -> bool:
+    """Return whether values of a type are arrays or numbers."""
+    return is_tensor(type_) or isinstance(type_, ScalarType)
+
+
+def is_supported(variable: Variable) -> bool:
+    """Return whether a variable has a type that ONNX can hold."""
+    try:
+        check_type(variable.type)
+    except UnsupportedCase:
+        return False
+    return True
+
+
+Tensors = ir.Value | Sequence[ir.Value]
+
+
+@onnx_funcify.register(Decode)
+def lower_decode(op: Decode, node: Apply, build: Builder, *tensors: ir.Value) -> list[Tensors]:
+    """Return the tensors as one value, which an Op without a rewrite takes."""
+    return [tensors if len(tensors) > 1 else tensors[0]]
+
+
+@onnx_funcify.register(Encode)
+def lower_encode(op: Encode, node: Apply, build: Builder, value: Tensors) -> Sequence[ir.Value]:
+    """Return the tensors that encode the value."""
+    return [value] if isinstance(value, ir.Value) else value

@@ -1,4 +1,4 @@
-"""Definitions for given attributes, sizes, dtypes and ranks: the identities of functions."""
+"""The body of a definition for given types, and scalar Ops that are one operator."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import numpy as np
 from pytensor.graph.basic import Apply
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
+from pytensor.scalar import basic as ps, math as psm
 from pytensor.scalar.basic import ScalarInnerGraphOp, ScalarOp
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.type import tensor
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.dispatch.elementwise.scalar_operators import OPERATORS
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.functions.registry import Definition, definition_of
-from pytensor_onnx.functions.special.wide_evaluation import narrow
+from pytensor_onnx.functions.special.arithmetic import narrow
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.rewriting.loops.loops_in_definitions import prepare_definition
+from pytensor_onnx.rewriting.loops.inner_loops import prepare_definition
 
 # How many graphs are kept for other models. A special function has one for each dtype and rank.
 _KEPT = 256
@@ -311,3 +311,45 @@ def refuse_recursion(case: Specialised, build: Builder) -> None:
             f"the definition of {case.name} at {case.definition.location} calls itself",
             "write it with other operations, or give the calls other attributes",
         )
+
+
+OPERATORS: dict[type[ScalarOp], str] = {
+    ps.Exp: "Exp",
+    ps.Log: "Log",
+    ps.Sqrt: "Sqrt",
+    ps.Sin: "Sin",
+    ps.Cos: "Cos",
+    ps.Tan: "Tan",
+    ps.ArcSin: "Asin",
+    ps.ArcCos: "Acos",
+    ps.ArcTan: "Atan",
+    ps.Sinh: "Sinh",
+    ps.Cosh: "Cosh",
+    ps.Tanh: "Tanh",
+    ps.ArcSinh: "Asinh",
+    ps.ArcCosh: "Acosh",
+    ps.ArcTanh: "Atanh",
+    ps.Ceil: "Ceil",
+    ps.Floor: "Floor",
+    ps.RoundHalfToEven: "Round",
+    ps.Reciprocal: "Reciprocal",
+    ps.TrueDiv: "Div",
+    ps.Sub: "Sub",
+    ps.Sign: "Sign",
+    psm.Erf: "Erf",
+    psm.Sigmoid: "Sigmoid",
+    psm.Softplus: "Softplus",
+}
+COMPARISONS: dict[type[ScalarOp], str] = {
+    ps.LT: "Less",
+    ps.GT: "Greater",
+    ps.LE: "LessOrEqual",
+    ps.GE: "GreaterOrEqual",
+    ps.EQ: "Equal",
+}
+LOGICAL_AND_BITWISE: dict[type[ScalarOp], tuple[str, str]] = {
+    ps.AND: ("And", "BitwiseAnd"),
+    ps.OR: ("Or", "BitwiseOr"),
+    ps.XOR: ("Xor", "BitwiseXor"),
+    ps.Invert: ("Not", "BitwiseNot"),
+}

@@ -1,9 +1,9 @@
-"""The conversion of a graph node by node, of inner graphs, and of functions made of graphs."""
+"""The conversion of a graph node by node."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -14,28 +14,32 @@ from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import AbstractFunctionGraph
 from pytensor.graph.traversal import toposort
 from pytensor.graph.type import Type
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.linalg.decomposition.lu import LU, LUFactor
 
-from pytensor_onnx.dispatch.registry.basic import Lowered, has_no_lowering, onnx_funcify
-from pytensor_onnx.dispatch.registry.operand_sizes import OperandSizes
+from pytensor_onnx.dispatch.registry.basic import (
+    Lowered,
+    UnsupportedType,
+    check_operands,
+    check_type,
+    has_no_lowering,
+    is_array,
+    is_supported,
+    onnx_funcify,
+)
 from pytensor_onnx.dispatch.registry.problem_names import (
     nested_problems_as_written,
     problem_as_written,
 )
-from pytensor_onnx.dispatch.registry.types import (
-    UnsupportedType,
-    check_operands,
-    check_type,
-    is_array,
-    is_supported,
-)
 from pytensor_onnx.encodings import is_encoded, tensor_types
 from pytensor_onnx.errors import LoweringError, Problem, UnsupportedCase
-from pytensor_onnx.graph.builder import Builder, Described
-from pytensor_onnx.graph.dims import Dim, dims_of
-from pytensor_onnx.graph.failures import NO_BROADCAST, name_failure
-from pytensor_onnx.graph.origins import LINE, LOOP, NODE, OP, VARIABLE
-from pytensor_onnx.graph.sizes import CHECKED
-from pytensor_onnx.ops.loops.loop_check_ops import loop_of_index
+from pytensor_onnx.functions.registry import core_axes
+from pytensor_onnx.graph.builder import NO_BROADCAST, Builder, Described, name_failure
+from pytensor_onnx.graph.dims import CHECKED, Dim, dims_of
+from pytensor_onnx.graph.names import LINE, LOOP, NODE, OP, VARIABLE
+from pytensor_onnx.ops.loops import loop_of_index
+from pytensor_onnx.rewriting.engine.walkers import core_op
 from pytensor_onnx.user_code import user_line
 
 
@@ -367,3 +371,93 @@ def lower_op_from_graph(op: OpFromGraph, node: Apply, build: Builder, *inputs: i
             parameters=[variable.name for variable in node.inputs],
         ),
     )
+
+
+Cores = Sequence[Sequence[str]]
+Place = tuple[int, int]
+"""Number of an operand, and one of its axes."""
+
+
+class OperandSizes:
+    """Sizes that a node needs to be equal, and the sizes of its results.
+
+    Axes before those of the signature broadcast only if PyTensor knows that they have a size of
+    one. Letters of the signature are the sizes of results. Those of operands are checked by the
+    definitions, in NumPy's words, but for LU factorisations, whose matrices are declared square:
+    verification would otherwise compare the factors of other ones.
+
+    Parameters
+    ----------
+    node
+        A node whose operands are tensors, if its Op has a signature.
+    inputs
+        Their values in the model.
+    may_differ
+        Function that tells whether two dimensions may have different sizes in a file, where an
+        axis of size one broadcasts: they then keep their names, and the result has its own.
+
+    Attributes
+    ----------
+    pairs
+        Dimensions that are equal.
+    batch_pairs
+        Places of equal sizes that ONNX would broadcast: two operands with their axes.
+    """
+
+    def __init__(
+        self, node: Apply, inputs: Sequence[Any], may_differ: Callable[[Dim, Dim], bool]
+    ) -> None:
+        operands, results = _cores(node) or ((), ())
+        is_declared = isinstance(core_op(node.op), LU | LUFactor)
+        self.pairs: list[tuple[Dim, Dim]] = []
+        self.batch_pairs: list[tuple[Place, Place]] = []
+        first: dict[Hashable, Place] = {}
+        self._sizes: dict[Hashable, Dim] = {}
+        for i, (variable, value, core) in enumerate(
+            zip(node.inputs, inputs, operands, strict=False)
+        ):
+            axes = zip(_axes(variable, core), dims_of(value) or (), strict=False)
+            for position, (axis, dim) in enumerate(axes):
+                if isinstance(axis, int):
+                    place = i, position
+                    known_place = first.setdefault(axis, place)
+                    self.batch_pairs += [(known_place, place)] if known_place != place else []
+                known = self._sizes.setdefault(axis, dim)
+                if isinstance(axis, int) and may_differ(known, dim):
+                    self._sizes[axis] = None
+                elif axis is not None and (is_declared or not isinstance(axis, str)):
+                    self.pairs.append((known, dim))
+        self._letters = [_axes(*x) for x in zip(node.outputs, results, strict=False)]
+
+    @property
+    def results(self) -> list[list[Dim]]:
+        """Dimensions of each result, None if unknown."""
+        return [
+            [self._sizes.get(axis) if axis is not None else 1 for axis in axes]
+            for axes in self._letters
+        ]
+
+    def part(self, first: Dim, second: Dim, known: Dim) -> None:
+        """Note that two sizes are compared when the model runs, and the one that results have."""
+        self.pairs = [pair for pair in self.pairs if {*pair} != {first, second}]
+        for axis, dim in self._sizes.items():
+            if dim in (first, second):
+                self._sizes[axis] = known
+
+
+def _axes(variable: Variable, core: Sequence[str]) -> list[Hashable]:
+    """Return a key of each axis: a letter, or the number of a batch axis that is not broadcast."""
+    n_batch = variable.type.ndim - len(core)
+    batch = [i - n_batch if variable.type.shape[i] != 1 else None for i in range(n_batch)]
+    return [*batch, *core] if n_batch >= 0 else []
+
+
+def _cores(node: Apply) -> tuple[Cores, Cores] | None:
+    """Return the core axes of operands and results, or None if the Op has no gufunc signature."""
+    op = node.op
+    if isinstance(op, Elemwise):
+        return [()] * len(node.inputs), [()] * len(node.outputs)
+    if isinstance(op, Blockwise):
+        return op.inputs_sig, op.outputs_sig
+    operands, results = core_axes(getattr(op, "gufunc_signature", None))
+    return None if operands is None or results is None else (operands, results)

@@ -1,18 +1,24 @@
-"""Name operations in error messages as the user wrote them, before any rewrite."""
+"""Names of operations in error messages as the user wrote them, and Ops without a lowering."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+import onnx_ir as ir
 import pytensor.tensor as pt
 from pytensor.compile.ops import FromFunctionOp
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.optimize import ScipyWrapperOp
 from pytensor.tensor.random.op import RandomVariable
 
+from pytensor_onnx.dispatch.registry.basic import Lowered, onnx_funcify
 from pytensor_onnx.errors import Problem, UnsupportedCase
-from pytensor_onnx.rewriting.engine.inner_graphs import core_op, inner_nodes
+from pytensor_onnx.functions.loops.search_options import Refused
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.rewriting.engine.walkers import core_op, inner_nodes
+from pytensor_onnx.site_pages import page
 from pytensor_onnx.user_code import line_in, origins_of
 
 _LINEAR_ALGEBRA = "pytensor.tensor.linalg"
@@ -143,3 +149,30 @@ def _public_names(op: Op) -> Iterator[str]:
         yield core.name
     if isinstance(core, FromFunctionOp):
         yield str(core).partition("{")[2].rstrip("}")
+
+
+REFUSED = (FromFunctionOp, ScipyWrapperOp)
+
+
+@onnx_funcify.register(FromFunctionOp)
+def refuse_python_function(
+    op: FromFunctionOp, node: Apply, build: Builder, *inputs: ir.Value
+) -> Lowered:
+    """Refuse a function of Python, which no ONNX runtime can call."""
+    raise build.unsupported(
+        "wrap_py calls a Python function, and ONNX runtimes run no Python",
+        "write the function with PyTensor's operations, or as an Op with a lowering of its own "
+        f"({page('how-to/add-an-op')}), or compute its result beforehand and give it as an input",
+    )
+
+
+@onnx_funcify.register(ScipyWrapperOp)
+def refuse_optimizer(op: ScipyWrapperOp, node: Apply, build: Builder, *inputs: ir.Value) -> Lowered:
+    """Refuse an optimizer without a loop; rewrites have replaced the other optimizers by loops."""
+    from pytensor_onnx.functions.loops.optimizer_calls import search
+
+    try:
+        search(node)
+    except Refused as refused:
+        raise build.unsupported(refused.reason, refused.instead) from None
+    raise AssertionError("an optimizer was left that a loop stands for")

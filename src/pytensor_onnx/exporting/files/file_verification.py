@@ -68,7 +68,7 @@ def verify_file(path: str | os.PathLike) -> Iterator[str]:
     import onnx_ir as ir
 
     from pytensor_onnx.exporting.requests.descriptions import describe
-    from pytensor_onnx.exporting.verification.model_check import check_model
+    from pytensor_onnx.exporting.verification.verification import check_model
 
     file = os.fspath(path)
     note = check_model(file, file)
@@ -117,7 +117,7 @@ def load(file: str, *, threads: int | None = None, providers: str = "cpu") -> Se
     VerificationError
         If ONNX Runtime refuses the file.
     """
-    from pytensor_onnx.running.providers import provider_names
+    from pytensor_onnx.running.ort_optimizers import provider_names
     from pytensor_onnx.running.session import Session, SessionOptions
 
     provider_names(providers)

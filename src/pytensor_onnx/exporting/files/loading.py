@@ -21,7 +21,7 @@ from pytensor_onnx.exporting.program.weight_files import give_weights
 from pytensor_onnx.exporting.requests.descriptions import describe
 from pytensor_onnx.exporting.requests.signature import RETURNS, Signature
 from pytensor_onnx.exporting.requests.state_files import State, read_state, values_of_text
-from pytensor_onnx.exporting.verification.converted_graph import Conversion
+from pytensor_onnx.exporting.verification.divergence import Conversion
 from pytensor_onnx.exporting.verification.results import Verification
 from pytensor_onnx.exporting.verification.sampling import ATTEMPTS, Sample, known_sizes, sample
 from pytensor_onnx.exporting.verification.verification import checked_session

@@ -1,28 +1,38 @@
-"""Make a program from the source of an export: rewrites, conversion, verification, files."""
+"""From a request to a program."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from pytensor.compile.executor import Function
 from pytensor.graph.fg import FunctionGraph
 
 from pytensor_onnx.dynamic_axes import named_axes
+from pytensor_onnx.encodings import has_tensors
 from pytensor_onnx.errors import UnsupportedOpError
-from pytensor_onnx.exporting.program.converting import convert_graph
-from pytensor_onnx.exporting.program.garbage_collection import fewer_collections
+from pytensor_onnx.exporting.program.converting import convert_graph, fewer_collections
 from pytensor_onnx.exporting.program.program import ONNXProgram
-from pytensor_onnx.exporting.requests.arguments import read_examples
-from pytensor_onnx.exporting.requests.interface import Interface
-from pytensor_onnx.exporting.requests.options import ExportOptions
+from pytensor_onnx.exporting.requests.arguments import as_function, read_arguments, read_examples
+from pytensor_onnx.exporting.requests.file_interface import (
+    Interface,
+    Source,
+    Updates,
+    check_features,
+    check_inputs,
+    read_updates,
+    warn_of_stored_values,
+    with_noise,
+)
+from pytensor_onnx.exporting.requests.options import ExportOptions, Request
 from pytensor_onnx.exporting.requests.output_names import check_outputs, read_names
 from pytensor_onnx.exporting.requests.reference_graph import reference_graph
-from pytensor_onnx.exporting.requests.request import Request
-from pytensor_onnx.exporting.requests.row_metadata import check_features
-from pytensor_onnx.exporting.requests.source import Source, warn_of_stored_values
+from pytensor_onnx.ml.model import warn_of_training
+from pytensor_onnx.named_dims import is_tensor
 from pytensor_onnx.progress import working
-from pytensor_onnx.rewriting.engine.declared_types import with_right_types
+from pytensor_onnx.rewriting.query.registration import with_right_types
 from pytensor_onnx.user_code import untraced
 
 
@@ -82,3 +92,61 @@ def _request_for(source: Source, options: ExportOptions) -> Request:
         state=tuple(interface.state.encode([source.values[v] for v in source.updates])),
         name=source.name or (Path(options.path).stem if options.path else "main_graph"),
     )
+
+
+def export_graph(
+    inputs: Any,
+    outputs: Any,
+    options: ExportOptions,
+    *,
+    updates: Updates | None = None,
+    rng: str = "state",
+) -> ONNXProgram:
+    """Export a graph; see `export_onnx`."""
+    request = read_arguments(
+        inputs, outputs, options.path, options.dynamic_axes, options.output_names
+    )
+    if not updates:
+        warn_of_training(request.results)
+    request, updated = with_noise(rng, request, read_updates(updates))
+    shared = check_inputs(request.inputs, [*request.results, *updated.values()])
+    opaque = [v for v in shared if v not in updated and not has_tensors(v.type)]
+    source = Source(
+        # What no tensor can hold stays an input, which the conversion then refuses with all else.
+        inputs=[*request.inputs, *opaque],
+        results=request.results,
+        updates=updated,
+        # Tensors are copied into the constants and the state.
+        values={v: v.get_value(borrow=is_tensor(v.type)) for v in {*shared, *updated}},
+        returns_single=request.returns_single,
+    )
+    options = replace(
+        options,
+        path=request.path,
+        output_names=request.names,
+        dynamic_axes=request.dynamic_axes,
+    )
+    return export_source(source, options)
+
+
+def export_function(function: Function, options: ExportOptions) -> ONNXProgram:
+    """Export a compiled function; see `export_function_onnx`."""
+    function = as_function(function)
+    maker = function.maker
+    fgraph = maker.fgraph.clone(check_integrity=False)
+    updates = {
+        fgraph.inputs[position]: fgraph.outputs[output]
+        for output, position in (maker.fgraph.update_mapping or {}).items()
+    }
+    source = Source(inputs=[], results=fgraph.outputs[: len(maker.outputs)], updates=updates)
+    source.returns_single = function.unpack_single
+    source.name = function.name
+    for variable, spec, container in zip(
+        fgraph.inputs, maker.inputs, function.input_storage, strict=True
+    ):
+        if variable in updates or (spec.implicit and has_tensors(variable.type)):
+            source.values[variable] = container.data
+        else:
+            variable.name = spec.name or variable.name
+            source.inputs.append(variable)
+    return export_source(source, options)

@@ -1,7 +1,9 @@
-"""Convert a graph as written: precision, rewrites, conversion, preparation for the target."""
+"""The conversion of a source to a model."""
 
 from __future__ import annotations
 
+import contextlib
+import gc
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -13,14 +15,14 @@ from pytensor_onnx.changes import Change
 from pytensor_onnx.conversion import ConversionOptions, convert
 from pytensor_onnx.errors import PyTensorONNXError, UnsupportedOpError
 from pytensor_onnx.exporting.requests.arguments import read_opset
-from pytensor_onnx.exporting.requests.request import Request
-from pytensor_onnx.exporting.requests.row_metadata import describe_rows
-from pytensor_onnx.exporting.verification.converted_graph import Conversion
-from pytensor_onnx.exporting.verification.precision import narrowed_for
-from pytensor_onnx.graph.origins import present, take_lines, take_owners
+from pytensor_onnx.exporting.requests.file_interface import describe_rows
+from pytensor_onnx.exporting.requests.options import Request
+from pytensor_onnx.exporting.verification.divergence import Conversion
+from pytensor_onnx.exporting.verification.rounding import narrowed_for
+from pytensor_onnx.graph.names import present, take_lines, take_owners
 from pytensor_onnx.named_dims import is_tensor
 from pytensor_onnx.pipeline import prepare
-from pytensor_onnx.rewriting.networks.opened_operators import opened_for_portable
+from pytensor_onnx.rewriting.query.encode_values import opened_for_portable
 
 
 def convert_graph(written: FunctionGraph, request: Request) -> Conversion:
@@ -153,3 +155,31 @@ def _leaves(outputs: Sequence[Variable]) -> Iterator[Variable]:
             yield variable
         else:
             waiting.extend(reversed(variable.owner.inputs))
+
+
+_YOUNG_OBJECTS = 100_000
+
+
+@contextlib.contextmanager
+def fewer_collections() -> Iterator[None]:
+    """Raise the number of new objects after which Python collects garbage.
+
+    Each collection visits the graph, whose variables and nodes refer to each other: by Python's own
+    threshold a third of the time goes to collections in a model of 200 variables, and more in
+    larger ones.
+
+    Examples
+    --------
+    >>> with fewer_collections():
+    ...     gc.get_threshold()[0]
+    100000
+    """
+    thresholds = gc.get_threshold()
+    if not 0 < thresholds[0] < _YOUNG_OBJECTS:  # switched off, or raised by another thread
+        yield
+        return
+    gc.set_threshold(_YOUNG_OBJECTS, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)

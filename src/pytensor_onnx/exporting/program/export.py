@@ -12,13 +12,13 @@ from pytensor.gradient import grad
 from pytensor.graph.basic import Variable
 
 from pytensor_onnx.dynamic_axes import DynamicAxes, warn_of_lost_names
+from pytensor_onnx.exporting.program.build_program import export_function, export_graph
 from pytensor_onnx.exporting.program.program import ONNXProgram
-from pytensor_onnx.exporting.program.sources import export_function, export_graph
 from pytensor_onnx.exporting.requests.arguments import (
     as_variables,
 )
+from pytensor_onnx.exporting.requests.file_interface import Updates
 from pytensor_onnx.exporting.requests.options import ExportOptions
-from pytensor_onnx.exporting.requests.source import Updates
 from pytensor_onnx.named_dims import is_tensor, without_named
 from pytensor_onnx.running.session import SessionOptions
 

@@ -1,9 +1,9 @@
-"""`ONNXProgram`: an exported model that can be called, saved, verified and reported on."""
+"""The exported program and its report."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +13,20 @@ import onnx_ir as ir
 
 from pytensor_onnx.changes import Change
 from pytensor_onnx.errors import PyTensorONNXError, VerificationError
-from pytensor_onnx.exporting.program.axes import rename_axes
 from pytensor_onnx.exporting.program.converting import weights_of
-from pytensor_onnx.exporting.program.model_files import write_model
-from pytensor_onnx.exporting.program.named_weights import replace_weights
-from pytensor_onnx.exporting.program.report import report_on
 from pytensor_onnx.exporting.program.runner import Runner
-from pytensor_onnx.exporting.program.selection import select_outputs
-from pytensor_onnx.exporting.program.weight_files import with_weights_as_inputs
+from pytensor_onnx.exporting.program.selection import rename_axes, select_outputs
+from pytensor_onnx.exporting.program.weight_files import (
+    replace_weights,
+    with_weights_as_inputs,
+    write_model,
+)
 from pytensor_onnx.exporting.requests.descriptions import describe
-from pytensor_onnx.exporting.verification.converted_graph import Conversion
+from pytensor_onnx.exporting.verification.divergence import Conversion
 from pytensor_onnx.exporting.verification.file_vectors import METADATA, Vectors
-from pytensor_onnx.exporting.verification.results import Verification
+from pytensor_onnx.exporting.verification.results import ValueDifference, Verification
+from pytensor_onnx.graph.traversal import function_sizes, operator_counts
+from pytensor_onnx.graph.weights import weight_bytes
 from pytensor_onnx.progress import working
 from pytensor_onnx.running.session import SessionOptions, kernels_of
 
@@ -334,3 +336,74 @@ class ONNXProgram(Runner):
         inputs = ", ".join(map(describe, self.inputs))
         outputs = ", ".join(map(describe, self.model.graph.outputs))
         return f"ONNXProgram({inputs} -> {outputs})"
+
+
+def report_on(
+    conversion: Conversion, verification: Verification, kernels: Iterable[str] = ()
+) -> str:
+    """Return the report on a model and its verification in Markdown.
+
+    Parameters
+    ----------
+    conversion
+        The model and the graph.
+    verification
+        The result of its verification.
+    kernels
+        Lines on the regions of its session.
+    """
+    model = conversion.model
+    graph = model.graph
+    operators = operator_counts(model)
+    functions = [f"{name}: {count} nodes" for name, count in function_sizes(model)]
+    state = [f"{s.name} -> {s.next_name}" for s in conversion.states]
+    sections = [
+        "# ONNX model",
+        f"opset {graph.opset_imports['']}, IR version {model.ir_version}, "
+        f"target {_target_of(conversion)}, made by {model.producer_name} {model.producer_version} "
+        f"with PyTensor {model.metadata_props.get('pytensor_version', '?')}",
+        _section("Inputs", map(describe, conversion.inputs)),
+        _section("Outputs", map(describe, graph.outputs)),
+        _section("State", state),
+        _section("Operators", (f"{name}: {count}" for name, count in sorted(operators.items()))),
+        _section("Functions", functions),
+        _section(
+            "Size",
+            [
+                f"{sum(operators.values())} nodes",
+                f"{len(graph.initializers)} constants, {weight_bytes(model):,} bytes",
+            ],
+        ),
+        _section("Native kernels of this session", kernels),
+        _section("Changes for the target", conversion.changes),
+        _section("Precision", verification.losses),
+        _section("Verification", [verification]),
+        _table_of(verification.values),
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _target_of(conversion: Conversion) -> str:
+    request = conversion.request
+    version = None if request is None else request.options.runtime_version
+    return conversion.target + (f" from version {version} on" if version else "")
+
+
+def _table_of(values: Iterable[ValueDifference]) -> str:
+    """Return a table of the differences of values from PyTensor's, empty without any."""
+    rows = [
+        f"| {value.name} | {value.computes} | {value.largest:.3g} | {value.relative:.3g} "
+        f"| {value.line} |"
+        for value in values
+    ]
+    if not rows:
+        return ""
+    columns = (
+        "| value | computes | largest difference | relative | made at |\n|---|---|---|---|---|"
+    )
+    return "\n".join(["## Differences by value\n", columns, *rows])
+
+
+def _section(title: str, lines: Iterable[object]) -> str:
+    listing = "\n".join(f"- {line}" for line in lines)
+    return f"## {title}\n\n{listing}" if listing else ""

@@ -15,7 +15,7 @@ import onnx_ir as ir
 from pytensor_onnx.errors import InputError
 from pytensor_onnx.exporting.requests.signature import PlainInputs
 from pytensor_onnx.exporting.requests.state_files import write_state
-from pytensor_onnx.exporting.verification.converted_graph import Conversion
+from pytensor_onnx.exporting.verification.divergence import Conversion
 from pytensor_onnx.exporting.verification.pickling import dump_conversion, load_conversion
 from pytensor_onnx.running.session import Session, SessionOptions
 from pytensor_onnx_scoring.exact_casts import exactly

@@ -1,11 +1,12 @@
-"""Cut a program down to some of its outputs."""
+"""Programs with selected outputs, inputs and sizes."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedFunctionsPass, RemoveUnusedNodesPass
 from pytensor.graph.basic import Variable, clone_get_equiv
@@ -14,12 +15,16 @@ from pytensor.graph.traversal import ancestors
 
 from pytensor_onnx.encodings import Boundary
 from pytensor_onnx.errors import ArgumentError, choose_of
-from pytensor_onnx.exporting.program.selected_sizes import read_sizes_of
-from pytensor_onnx.exporting.requests.row_metadata import FEATURE_NAMES, describe_rows
+from pytensor_onnx.exporting.requests.file_interface import FEATURE_NAMES, describe_rows
+from pytensor_onnx.exporting.requests.options import Request
+from pytensor_onnx.exporting.requests.output_names import is_name
 from pytensor_onnx.exporting.requests.signature import Signature
-from pytensor_onnx.exporting.verification.converted_graph import Conversion
+from pytensor_onnx.exporting.verification.divergence import Conversion
 from pytensor_onnx.exporting.verification.pickling import values_by_name
-from pytensor_onnx.exporting.verification.precision import Narrowing
+from pytensor_onnx.exporting.verification.rounding import Narrowing
+from pytensor_onnx.graph.dims import ComputedSize, Dim, dims_of, replace_parts
+from pytensor_onnx.graph.traversal import all_nodes, bodies_of
+from pytensor_onnx.passes.spell_sizes import computed_sizes_of, keep_computed_sizes
 
 
 def select_outputs(conversion: Conversion, names: str | Sequence[str]) -> Conversion:
@@ -190,3 +195,156 @@ def _kinds_of(
 
     kinds = {name: [k for k in kinds if is_kept(name, k)] for name, kinds in outputs.items()}
     return {name: kept for name, kept in kinds.items() if kept}
+
+
+def rename_axes(conversion: Conversion, names: Mapping[str, str]) -> Conversion:
+    """Return a conversion whose model has other names of axes.
+
+    Raises
+    ------
+    ArgumentError
+        For names that the model does not have, or that cannot be given; the message has all.
+    """
+    _check(conversion.model, names)
+    model = conversion.model.clone()
+    computed = computed_sizes_of(conversion.model)
+
+    def rename(name: Dim) -> Dim:
+        if isinstance(name, ComputedSize):
+            return replace_parts(name, rename)
+        return names.get(name, name) if isinstance(name, str) else name
+
+    texts, sizes = dict[str, str](), dict[str, ComputedSize]()
+    for text, size in computed.items():
+        new = rename(size)
+        assert isinstance(new, ComputedSize)
+        texts[text] = text.replace(str(size), str(new))
+        sizes[texts[text]] = new
+    _rename_dims(model, lambda dim: texts[dim] if dim in texts else rename(dim))
+    keep_computed_sizes(model, sizes)
+    named = values_by_name(model)
+    return replace(
+        conversion,
+        model=model,
+        values={v: named[x.name] for v, x in conversion.values.items() if x.name in named},
+        request=conversion.request and _with_axes(conversion.request, model),
+    )
+
+
+def _check(model: ir.Model, names: Mapping[str, str]) -> None:
+    known = list(dict.fromkeys(_names(model)))
+    kept = {name for name in known if name not in names}
+    problems = []
+    for old, new in names.items():
+        if old not in known:
+            problems.append(f"there is no axis {old!r}: {choose_of(old, known)}")
+        if not is_name(new):
+            problems.append(f"{new!r} cannot name an axis")
+        elif new in kept or list(names.values()).count(new) > 1:
+            problems.append(f"{new!r} would name two axes, whose sizes may differ")
+    if problems:
+        raise ArgumentError("; ".join(problems))
+
+
+def _names(model: ir.Model) -> Iterator[str]:
+    """Yield the names of axes in a model, without computed sizes."""
+    computed = computed_sizes_of(model)
+    for value in _values(model):
+        yield from (d for d in dims_of(value) or () if isinstance(d, str) and d not in computed)
+
+
+def _values(model: ir.Model) -> Iterator[ir.Value]:
+    yield from model.graph.inputs
+    for node in all_nodes(model.graph):
+        yield from node.outputs
+        for body in bodies_of(node):
+            yield from body.inputs
+
+
+def _rename_dims(model: ir.Model, rename: Callable[[Dim], Dim]) -> None:
+    for value in _values(model):
+        dims = dims_of(value)
+        if dims is not None:
+            value.shape = ir.Shape([rename(dim) for dim in dims])
+
+
+def _with_axes(request: Request, model: ir.Model) -> Request:
+    """Return a request that gives the axes of inputs the names of a model."""
+    axes = dict(request.axes)
+    for name, value in zip(request.interface.input_tensors, model.graph.inputs, strict=True):
+        axes[name] = {i: d for i, d in enumerate(dims_of(value) or ()) if isinstance(d, str)}
+    return replace(request, axes=axes)
+
+
+type Places = dict[Dim, tuple[ir.Value, int]]
+
+
+def read_sizes_of(graph: ir.Graph, kept: Sequence[bool]) -> bool:
+    """Read the sizes of what depends on other inputs from the kept ones, by the names of axes.
+
+    Parameters
+    ----------
+    graph
+        The graph, in which axes of equal names have equal sizes.
+    kept
+        For each input, whether the graph keeps it.
+
+    Returns
+    -------
+    bool
+        Whether any node changed.
+    """
+    named: Places = {
+        dim: (value, axis)
+        for value, is_kept in zip(graph.inputs, kept, strict=True)
+        for axis, dim in enumerate((dims_of(value) or ()) if is_kept else ())
+        if isinstance(dim, str)
+    }
+    dropped = {v for v, is_kept in zip(graph.inputs, kept, strict=True) if not is_kept}
+    nodes = []
+    for node in ir.traversal.RecursiveGraphIterator(graph):
+        if not dropped.isdisjoint(node.inputs):
+            if node.op_type == "Shape" and not node.outputs[0].is_graph_output():
+                nodes.append(node)
+            else:
+                dropped.update(node.outputs)
+    n_changed = sum(_read_again(node, named) for node in nodes)
+    return n_changed > 0
+
+
+def _read_again(node: ir.Node, named: Places) -> bool:
+    """Replace the shape of an input by sizes of others, if these have all of them."""
+    (shape,) = node.outputs
+    start, end = node.attributes.get("start"), node.attributes.get("end")
+    dims = (dims_of(node.inputs[0]) or ())[
+        start.as_int() if start else 0 : end.as_int() if end else None
+    ]
+    if node.graph is None or not dims or any(isinstance(d, str) and d not in named for d in dims):
+        return False
+    parts = [_size(dim, named) for dim in dims]
+    nodes = parts if len(parts) == 1 else [*parts, _concatenation(parts)]
+    for i, new in enumerate(nodes):
+        new.outputs[0].name = f"{shape.name}_of_kept_{i}"
+    node.graph.insert_before(node, nodes)
+    ir.convenience.replace_all_uses_with(shape, nodes[-1].outputs[0])
+    node.graph.remove(node, safe=True)
+    return True
+
+
+def _size(dim: Dim, named: Places) -> ir.Node:
+    """Return a node for a size, as a vector of one."""
+    if isinstance(dim, int):
+        return _of_one(ir.node("Constant", [], {"value": ir.tensor(np.array([dim]))}))
+    value, axis = named[dim]
+    return _of_one(ir.node("Shape", [value], {"start": axis, "end": axis + 1}))
+
+
+def _concatenation(parts: Sequence[ir.Node]) -> ir.Node:
+    node = ir.node("Concat", [part.outputs[0] for part in parts], {"axis": 0})
+    return _of_one(node, len(parts))
+
+
+def _of_one(node: ir.Node, length: int = 1) -> ir.Node:
+    node.outputs[0].dtype = ir.DataType.INT64
+    node.outputs[0].shape = ir.Shape([length])
+    return node

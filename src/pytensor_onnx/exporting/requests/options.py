@@ -1,16 +1,18 @@
-"""The options of an export, as one object."""
+"""A request for an export: graph, options, names and paths."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
-from pytensor_onnx.dynamic_axes import DynamicAxes
+import numpy as np
+
+from pytensor_onnx.dynamic_axes import DynamicAxes, NamedAxes
 from pytensor_onnx.exporting.requests.arguments import check_keywords, check_state_path
-from pytensor_onnx.exporting.requests.paths import check_file
-from pytensor_onnx.exporting.requests.row_metadata import FeatureNames
+from pytensor_onnx.exporting.requests.file_interface import FeatureNames, Interface
+from pytensor_onnx.exporting.requests.output_names import check_file
 from pytensor_onnx.exporting.requests.state_files import check_state_file
 from pytensor_onnx.running.session import SessionOptions
 from pytensor_onnx.targets import Profile, get_profile
@@ -107,3 +109,42 @@ class ExportOptions:
     def stores_start(self) -> bool:
         """Whether the metadata of the model has the present values of the state."""
         return self.state_path is None and self.profile.is_portable
+
+
+@dataclass(frozen=True)
+class Request:
+    """All that a model is made by, but for the graph.
+
+    Attributes
+    ----------
+    interface
+        Names and types of inputs, results and states.
+    options
+        Options of the export.
+    axes
+        Names of axes, by the names of inputs and results.
+    examples
+        Example inputs, in the order of the inputs.
+    state
+        Tensors of the state's values.
+    name
+        Name of the graph.
+    """
+
+    interface: Interface
+    options: ExportOptions
+    axes: NamedAxes
+    examples: Sequence[Any] | None
+    state: tuple[np.ndarray, ...]
+    name: str
+
+    def part(self, inputs: Sequence[int], results: Sequence[int], *, single: bool) -> Request:
+        """Return the request for some of the inputs and results."""
+        interface = self.interface.part(inputs, results, single=single)
+        names = {*interface.input_tensors, *interface.output_tensors}
+        return replace(
+            self,
+            interface=interface,
+            axes={name: axes for name, axes in self.axes.items() if name in names},
+            examples=self.examples and [self.examples[i] for i in inputs],
+        )

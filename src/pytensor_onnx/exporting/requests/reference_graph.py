@@ -1,11 +1,12 @@
-"""The graph to export: constants in place of shared variables, shapes of the example inputs."""
+"""The graph as the user wrote it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import clone_replace
@@ -13,16 +14,16 @@ from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.graph.traversal import ancestors, applys_between, toposort
 from pytensor.scan.op import Scan
 
-from pytensor_onnx.encodings import constant_of, has_tensors
-from pytensor_onnx.errors import InputError
-from pytensor_onnx.exporting.requests.source import Source
+from pytensor_onnx.encodings import constant_of, encoding_of, has_tensors
+from pytensor_onnx.errors import InputError, PyTensorONNXError
+from pytensor_onnx.exporting.requests.file_interface import Source
 from pytensor_onnx.named_dims import is_tensor, lower_named
-from pytensor_onnx.rewriting.elementwise.wide_numbers import widen_numbers
-from pytensor_onnx.rewriting.engine.declared_types import correct_all
-from pytensor_onnx.rewriting.engine.encode_values import encode_values, with_tensors
-from pytensor_onnx.rewriting.engine.keep_origins import KeepOrigins
-from pytensor_onnx.rewriting.loops.scipy_optimize import search_in_graph
-from pytensor_onnx.rewriting.reductions.cumulative_types import widen_all
+from pytensor_onnx.rewriting.elementwise.number_widths import widen_numbers
+from pytensor_onnx.rewriting.engine.walkers import KeepOrigins
+from pytensor_onnx.rewriting.loops.step_lookups import search_in_graph
+from pytensor_onnx.rewriting.query.encode_values import encode_values, with_tensors
+from pytensor_onnx.rewriting.query.registration import correct_all
+from pytensor_onnx.rewriting.reductions import widen_all
 
 
 def reference_graph(
@@ -111,3 +112,46 @@ def _specialised(variable: Variable, example: Any, dynamic: Collection[int]) -> 
         for axis, (size, known) in enumerate(zip(shape, variable.type.shape, strict=True))
     ]
     return variable.type.clone(shape=sizes)()
+
+
+def default_updates(
+    outputs: Sequence[Variable], updates: Mapping[SharedVariable, Variable]
+) -> dict[SharedVariable, Variable]:
+    """Return the default updates of shared variables without updates.
+
+    Parameters
+    ----------
+    outputs
+        Variables to compute.
+    updates
+        The updates that are known.
+
+    Raises
+    ------
+    PyTensorONNXError
+        If a generator is drawn from twice, or by an operation whose next state is unknown.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> rng = pt.random.shared_rng(seed=0, name="rng")
+    >>> second, x = rng.normal()
+    >>> third, y = second.normal()
+    >>> default_updates([x + y], {}) == {rng: third}
+    True
+    """
+    fgraph = FunctionGraph(outputs=[*outputs, *updates.values()], clone=False)
+    found: dict[SharedVariable, Variable] = {}
+    for variable in fgraph.inputs:
+        encoding = encoding_of(variable.type)
+        if encoding is None or not isinstance(variable, SharedVariable) or variable in updates:
+            continue
+        following = encoding.following(fgraph, variable)
+        if following is None:
+            raise PyTensorONNXError(
+                f"the next state of the {encoding.name} {variable} is unknown: "
+                "add it to the updates"
+            )
+        if following is not variable:
+            found[variable] = following
+    return found

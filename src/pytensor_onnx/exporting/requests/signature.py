@@ -13,7 +13,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.type import Type
 
 from pytensor_onnx.encodings import Boundary, encoding_of
-from pytensor_onnx.encodings.small_states import in_dtype
+from pytensor_onnx.encodings.generators import in_dtype
 from pytensor_onnx.errors import InputError
 from pytensor_onnx.exporting.requests.descriptions import describe, describe_given
 from pytensor_onnx.graph.dims import dims_of

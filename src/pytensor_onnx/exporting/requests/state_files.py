@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.errors import ArgumentError
-from pytensor_onnx.exporting.requests.paths import check_file
+from pytensor_onnx.exporting.requests.output_names import check_file
 
 IR_VERSION = 10
 

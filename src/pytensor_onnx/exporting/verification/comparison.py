@@ -17,17 +17,25 @@ from pytensor_onnx.exporting.verification.array_differences import (
     disagreement,
     relative_error,
 )
-from pytensor_onnx.exporting.verification.converted_graph import Conversion
 from pytensor_onnx.exporting.verification.divergence import (
+    Conversion,
     differences_by_value,
     divergence,
 )
-from pytensor_onnx.exporting.verification.evidence import Evidence
 from pytensor_onnx.exporting.verification.matrix_properties import Promises
-from pytensor_onnx.exporting.verification.reference_evaluation import evaluate, evaluate_all
-from pytensor_onnx.exporting.verification.references import completed, rewritten_by_pytensor
-from pytensor_onnx.exporting.verification.results import OWN_INPUTS, Verification
-from pytensor_onnx.exporting.verification.rounding import UndeterminedError, distances_from_double
+from pytensor_onnx.exporting.verification.results import (
+    OWN_INPUTS,
+    Verification,
+    completed,
+    evaluate,
+    evaluate_all,
+    rewritten_by_pytensor,
+)
+from pytensor_onnx.exporting.verification.rounding import (
+    Evidence,
+    UndeterminedError,
+    distances_from_double,
+)
 from pytensor_onnx.exporting.verification.sampling import KINDS, Sample, known_sizes, sample
 from pytensor_onnx.running.session import Session
 

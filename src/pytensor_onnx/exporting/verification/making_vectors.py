@@ -7,7 +7,7 @@ import numpy as np
 
 from pytensor_onnx.errors import VerificationError
 from pytensor_onnx.exporting.verification.array_differences import disagreement
-from pytensor_onnx.exporting.verification.converted_graph import Conversion
+from pytensor_onnx.exporting.verification.divergence import Conversion
 from pytensor_onnx.exporting.verification.file_vectors import Vectors
 from pytensor_onnx.exporting.verification.results import OWN_INPUTS
 from pytensor_onnx.exporting.verification.rounding import FACTOR

@@ -12,7 +12,7 @@ from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 from pytensor.tensor.linalg.solvers.general import Solve
 from pytensor.tensor.shape import SpecifyShape
 
-from pytensor_onnx.rewriting.engine.inner_graphs import core_op, inner_nodes
+from pytensor_onnx.rewriting.engine.walkers import core_op, inner_nodes
 
 _OF_SOLVERS = {
     "sym": "symmetric",

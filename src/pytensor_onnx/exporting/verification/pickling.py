@@ -13,7 +13,7 @@ import onnx_ir as ir
 from pytensor.compile.builders import OpFromGraph
 from pytensor.scan.op import Scan
 
-from pytensor_onnx.exporting.verification.converted_graph import Conversion
+from pytensor_onnx.exporting.verification.divergence import Conversion
 from pytensor_onnx.graph.weights import is_large, put_weights_back, without_weights
 
 _OF_LOOPS: dict[str, Any] = {"_fn": None}

@@ -1,13 +1,50 @@
-"""Arithmetic of complex arrays by their real and imaginary parts."""
+"""Arithmetic, moduli and square roots of complex numbers."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.registry import define
+from pytensor_onnx.functions.special.arithmetic import constant
+from pytensor_onnx.ops.complex import (
+    ComplexCumProd,
+    ComplexProd,
+    ComplexSign,
+    ComplexSqrt,
+    Hypotenuse,
+)
+
+PairOfParts = tuple[TensorVariable, TensorVariable]
+"""Real and imaginary part."""
+
+
+def paired(real: TensorVariable, imag: TensorVariable) -> TensorVariable:
+    """Return the pairs of parts of equal shapes."""
+    return pt.stack([real, imag], axis=-1)
+
+
+def times(x: TensorVariable, y: TensorVariable) -> TensorVariable:
+    """Return the products of complex numbers.
+
+    Examples
+    --------
+    >>> times(pt.constant([[1.0, 2.0]]), pt.constant([[0.0, 3.0]])).eval()
+    array([[-6.,  3.]])
+    """
+    a, b, c, d = x[..., 0], x[..., 1], y[..., 0], y[..., 1]
+    return paired(a * c - b * d, a * d + b * c)
+
+
+def conjugate(pairs: TensorVariable) -> TensorVariable:
+    """Return the conjugates of complex numbers."""
+    return paired(pairs[..., 0], -pairs[..., 1])
 
 
 @dataclass(frozen=True)
@@ -139,3 +176,162 @@ def root(z: Parts) -> Parts:
     is_left = pt.lt(z.real, 0.0)
     imag = pt.switch(is_left, longer, shorter)
     return Parts(pt.switch(is_left, shorter, longer), pt.switch(pt.lt(z.imag, 0.0), -imag, imag))
+
+
+@define(Hypotenuse)
+def hypotenuse(a: TensorVariable, b: TensorVariable) -> TensorVariable:
+    """Return the square root of ``a**2 + b**2`` without overflow.
+
+    C. B. Moler and D. Morrison, "Replacing square roots by Pythagorean sums", IBM J. Res. Dev. 27
+    (1983), divide by the larger number. An infinite part gives infinity, even beside a NaN.
+
+    Examples
+    --------
+    >>> hypotenuse(pt.constant(3e200), pt.constant(4e200)).eval()
+    array(5.e+200)
+    """
+    a, b = pt.abs(a), pt.abs(b)
+    large, small = pt.maximum(a, b), pt.minimum(a, b)
+    one = constant(a, 1.0)
+    ratio = small / pt.switch(pt.eq(large, constant(a, 0.0)), one, large)
+    result = large * pt.sqrt(one + ratio * ratio)
+    return pt.switch(pt.isinf(a) | pt.isinf(b), constant(a, float("inf")), result)
+
+
+@define(ComplexSign)
+def sign(a: TensorVariable, b: TensorVariable) -> PairOfParts:
+    """Return the number over its absolute value, zero for zero.
+
+    The sign of a number with one infinite part is that of the part; two give NaN, as in NumPy.
+
+    Examples
+    --------
+    >>> [round(part.eval().item(), 6) for part in sign(pt.constant(3.0), pt.constant(-4.0))]
+    [0.6, -0.8]
+    """
+    zero, one = constant(a, 0.0), constant(a, 1.0)
+    size = hypotenuse(a, b)
+    divisor = pt.switch(pt.eq(size, zero), one, size)
+
+    def part(x: TensorVariable, other: TensorVariable) -> TensorVariable:
+        limit = pt.switch(pt.isinf(x), pt.sign(x), zero)
+        limit = pt.switch(pt.isinf(x) & pt.isinf(other), constant(x, float("nan")), limit)
+        return pt.switch(pt.isinf(size) | pt.eq(size, zero), limit, x / divisor)
+
+    return part(a, b), part(b, a)
+
+
+@define(ComplexSqrt)
+def sqrt(a: TensorVariable, b: TensorVariable) -> PairOfParts:
+    """Return the square root with a real part that is not negative.
+
+    Notes
+    -----
+    W. Kahan, "Branch cuts for complex elementary functions", in The State of the Art in Numerical
+    Analysis (1987): the larger part is a root of a sum of positive numbers, here divided by the
+    larger of ``|a|`` and ``|b|``, and the other part a quotient.
+
+    Examples
+    --------
+    >>> [round(x.eval().item(), 6) for x in sqrt(pt.constant(-3.0), pt.constant(-4.0))]
+    [1.0, -2.0]
+    """
+    zero, half, one = constant(a, 0.0), constant(a, 0.5), constant(a, 1.0)
+    x, y, infinity = pt.abs(a), pt.abs(b), constant(a, math.inf)
+    large = pt.maximum(x, y)
+    divisor = pt.switch(pt.eq(large, zero), one, large)
+    p = pt.switch(pt.isinf(a), one, x / divisor)
+    q = pt.switch(pt.isinf(a), zero, y / divisor)
+    root = pt.sqrt(large) * pt.sqrt(half * (p + pt.sqrt(p * p + q * q)))
+    root = pt.switch(pt.isinf(a), infinity, root)
+    other = half * (b / pt.switch(pt.eq(root, zero), one, root))
+    is_left = a < zero
+    real = pt.switch(is_left, pt.abs(other), root)
+    imag = pt.switch(is_left, with_sign(root, b), other)
+    return pt.switch(pt.isinf(b), infinity, real), pt.switch(pt.isinf(b), b, imag)
+
+
+# Selections that keep the signs of zeros, which tell the sides of branch cuts apart.
+#
+# The Where of ONNX Runtime makes +0.0 of a -0.0 in its first branch, and its optimizer swaps the
+# branches of a negated condition. The definitions here have the value that may be -0.0 second,
+# behind a condition that is no negation, or give the sign to the selected size.
+
+
+def sign_of(x: TensorVariable) -> TensorVariable:
+    """Return -1 for negative numbers and -0.0, else 1.
+
+    Examples
+    --------
+    >>> sign_of(pt.constant([-2.0, 3.0])).eval()
+    array([-1.,  1.])
+    """
+    one = constant(x, 1.0)
+    return pt.switch(x + one / x < constant(x, 0.0), -one, one)
+
+
+def with_sign(x: TensorVariable, y: TensorVariable) -> TensorVariable:
+    """Return a number that is not negative with the sign of another, which may be zero."""
+    return x * sign_of(y)
+
+
+def select(condition: TensorVariable, x: TensorVariable, y: TensorVariable) -> TensorVariable:
+    """Select `x` where a condition holds and `y` elsewhere, keeping the signs of zeros."""
+    size = pt.switch(condition, pt.abs(x), pt.abs(y))
+    return size * pt.switch(condition, sign_of(x), sign_of(y))
+
+
+def is_finite(x: TensorVariable) -> TensorVariable:
+    """Return whether numbers are neither infinite nor NaN."""
+    return ~(pt.isinf(x) | pt.isnan(x))
+
+
+@define(ComplexProd, "(n,2)->(2)")
+def prod(pairs: TensorVariable) -> TensorVariable:
+    """Return the products, of halves of the numbers until one is left.
+
+    Examples
+    --------
+    >>> pairs = pt.matrix("pairs")
+    >>> prod(pairs).eval({pairs: [[0.0, 1.0], [0.0, 1.0], [3.0, 0.0]]})
+    array([-3.,  0.])
+    """
+    shape = (*(pairs.shape[axis] for axis in range(pairs.type.ndim - 2)), 1)
+    one, zero = pt.ones(shape, pairs.type.dtype), pt.zeros(shape, pairs.type.dtype)
+    start = pt.concatenate([pairs, paired(one, zero)], axis=-2)
+
+    def step(numbers: TensorVariable) -> list[TensorVariable]:
+        # One number is left over where their count is odd.
+        half = numbers.shape[-2] // 2
+        product = times(numbers[..., :half, :], numbers[..., half : 2 * half, :])
+        return [pt.concatenate([product, numbers[..., 2 * half :, :]], axis=-2)]
+
+    [last] = iterate(step, [start], n_steps=_bits(start.shape[-2]))
+    return last[..., 0, :]
+
+
+@define(ComplexCumProd, "(n,2)->(n,2)")
+def cumprod(pairs: TensorVariable) -> TensorVariable:
+    """Return the cumulative products, over twice as many numbers in each step.
+
+    W. D. Hillis and G. L. Steele, "Data parallel algorithms", Commun. ACM 29 (1986).
+
+    Examples
+    --------
+    >>> cumprod(pt.constant([[0.0, 1.0], [0.0, 1.0], [3.0, 0.0]])).eval()
+    array([[ 0.,  1.],
+           [-1.,  0.],
+           [-3.,  0.]])
+    """
+
+    def step(numbers: TensorVariable, count: TensorVariable) -> list[TensorVariable]:
+        later = times(numbers[..., count:, :], numbers[..., : numbers.shape[-2] - count, :])
+        return [pt.concatenate([numbers[..., :count, :], later], axis=-2), 2 * count]
+
+    start = [pairs, pt.constant(1, dtype="int64")]
+    return iterate(step, start, n_steps=_bits(pairs.shape[-2]))[0]
+
+
+def _bits(n: TensorVariable) -> TensorVariable:
+    """Return the number of halvings that reduce n to one, but at least 1."""
+    return pt.cast(pt.ceil(pt.log2(pt.cast(pt.maximum(n, 2), "float64"))), "int64")

@@ -1,4 +1,6 @@
-"""Cholesky factorisation by blocks of rows."""
+"""Cholesky factorisations, and small matrices written out."""
+
+from typing import NamedTuple
 
 import numpy as np
 import pytensor
@@ -7,32 +9,156 @@ from pytensor.conditional.op import ifelse
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.matrix_batches import batch_first, batch_last, flat, unflat
-from pytensor_onnx.functions.linalg.matrix_blocks import (
+from pytensor_onnx.functions.linalg.blocks import (
     BATCH_BLOCK,
     BLOCK,
     END,
     SHORT,
     as_float,
+    batch_first,
+    batch_last,
     block_count,
     checked_size,
+    flat,
     less_product,
     nothing,
     plus_product,
     poison,
+    unflat,
+    zero,
 )
-from pytensor_onnx.functions.linalg.small import LARGEST, factor_of_small, is_small
 from pytensor_onnx.functions.linalg.triangular import inverted_blocks
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.shape import zeros
-from pytensor_onnx.ops.linalg.factorisations import (
-    EliminateFew,
-    EliminateRows,
-    RowsBelow,
-)
-from pytensor_onnx.ops.linalg.matrix_part_ops import Window
-from pytensor_onnx.ops.linalg.triangle_ops import Triangle
+from pytensor_onnx.ops.linalg.factorisations import EliminateFew, EliminateRows, RowsBelow
+from pytensor_onnx.ops.linalg.matrix_parts import Triangle, Window
+
+# Factors, inverses and solutions of small matrices, written out.
+#
+# Factorisation and substitution are the algorithms of larger matrices and as accurate. Cramer's
+# rule is not (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 1.10.1), so
+# that general systems and inverses have no form here.
+
+LARGEST = 3
+"""Number of rows up to which loops are written out."""
+
+
+def is_small(n: int | None) -> bool:
+    """Return whether a size is known, small and not zero.
+
+    Examples
+    --------
+    >>> [is_small(n) for n in (None, 0, 1, 3, 4)]
+    [False, False, True, True, False]
+    """
+    return n is not None and 0 < n <= LARGEST
+
+
+def factor_of_small(a: TensorVariable, n: int, *, lower: bool) -> TensorVariable:
+    """Return Cholesky factors, computed from one triangle of each matrix.
+
+    Examples
+    --------
+    >>> x = pt.matrix("x")
+    >>> factor_of_small(x, 2, lower=False).eval({x: [[4.0, 2.0], [0.0, 5.0]]}, mode="ONNX")
+    array([[2., 1.],
+           [0., 2.]])
+    """
+    elements = a.reshape((-1, n * n)).T
+
+    def element(i: int, j: int) -> TensorVariable:
+        return elements[[i * n + j if lower else j * n + i]]
+
+    factor: dict[tuple[int, int], TensorVariable] = {}
+    for j in range(n):
+        for i in range(j, n):
+            rest = element(i, j)
+            for k in range(j):
+                rest = rest - factor[i, k] * factor[j, k]
+            factor[i, j] = pt.sqrt(rest) if i == j else rest / factor[j, j]
+    roots = pt.concatenate([factor[j, j] for j in range(n)], axis=0)
+    # Also false for the root of a negative number.
+    positive = ((roots > 0) & (roots < np.inf)).all(axis=0)
+    none = pt.zeros_like(factor[0, 0])
+    places = [(i, j) if lower else (j, i) for i in range(n) for j in range(n)]
+    rows = pt.concatenate([factor.get(place, none) for place in places], axis=0)
+    return (rows + poison(positive, a.type.dtype)).T.reshape(a.shape, ndim=a.type.ndim)
+
+
+def solution_of_small(
+    a: TensorVariable, b: TensorVariable, n: int, *, lower: bool, unit_diagonal: bool
+) -> TensorVariable:
+    """Return the solutions of triangular systems, read from one triangle of each matrix.
+
+    Examples
+    --------
+    >>> a, b = pt.matrix("a"), pt.matrix("b")
+    >>> x = solution_of_small(a, b, 2, lower=True, unit_diagonal=False)
+    >>> x.eval({a: [[2.0, 9.0], [1.0, 1.0]], b: [[4.0], [5.0]]}, mode="ONNX")
+    array([[2.],
+           [3.]])
+    """
+    found: dict[int, TensorVariable] = {}
+    for i in range(n) if lower else reversed(range(n)):
+        rest = b[..., [i], :]
+        for j, x in found.items():
+            rest = rest - a[..., [i], :][..., [j]] * x
+        found[i] = rest if unit_diagonal else rest / a[..., [i], :][..., [i]]
+    x = pt.concatenate([found[i] for i in range(n)], axis=-2)
+    if unit_diagonal:
+        return x
+    regular = pt.neq(pt.diagonal(a, axis1=-2, axis2=-1), zero(a.type.dtype)).all(axis=-1)
+    return x + poison(regular, a.type.dtype)[..., None, None]
+
+
+class PairInverse(NamedTuple):
+    """``α + β N + γ M + δ N M``, the inverse of ``Y -> σ Y + N Y + Y M``.
+
+    N and M are the elements of blocks in standard form beside the diagonal; their squares are
+    negative numbers -ω² and -ν².
+
+    Attributes
+    ----------
+    alpha, beta, gamma, delta
+        The factors.
+    distance
+        The smallest magnitude ``|σ + i (ω - ν)|`` of an eigenvalue.
+    """
+
+    alpha: TensorVariable
+    beta: TensorVariable
+    gamma: TensorVariable
+    delta: TensorVariable
+    distance: TensorVariable
+
+
+def pair_inverse(sigma: TensorVariable, omega: TensorVariable, nu: TensorVariable) -> PairInverse:
+    """Return the inverse for sums of diagonal elements and for the numbers ω and ν.
+
+    It is the product of ``σ ± N ± M`` with the three other choices of signs, divided by the
+    determinant, which is a number.
+
+    Examples
+    --------
+    >>> numbers = [pt.scalar(name) for name in "abc"]
+    >>> inverse = pair_inverse(*numbers)
+    >>> [float(x.eval(dict(zip(numbers, (2.0, 1.0, 0.0))))) for x in inverse[:2]]
+    [0.4, -0.2]
+    """
+    largest = pt.abs(sigma) + omega + nu
+    divisor = pt.switch(pt.eq(largest, 0.0), 1.0, largest)
+    s, w, v = sigma / divisor, omega / divisor, nu / divisor
+    apart, together = w - v, w + v
+    smallest = s * s + apart * apart
+    determinant = smallest * (s * s + together * together)
+    return PairInverse(
+        s * (s * s + w * w + v * v) / determinant / divisor,
+        -(s * s + apart * together) / determinant / divisor / divisor,
+        -(s * s - apart * together) / determinant / divisor / divisor,
+        2.0 * s / determinant / divisor / divisor / divisor,
+        largest * pt.sqrt(smallest),
+    )
 
 
 @define(Cholesky, "(n,n)->(n,n)", known_up_to=LARGEST)

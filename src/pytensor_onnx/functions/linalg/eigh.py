@@ -1,21 +1,55 @@
-"""Eigenvalues and eigenvectors of symmetric matrices."""
+"""Eigenvalues of symmetric matrices by divide and conquer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pytensor
 import pytensor.tensor as pt
+from pytensor.scan.utils import until
 from pytensor.tensor.linalg.decomposition.eigen import Eigh, Eigvalsh
+from pytensor.tensor.linalg.solvers.tridiagonal import LUFactorTridiagonal, SolveLUFactorTridiagonal
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.jacobi import orthogonal_columns
-from pytensor_onnx.functions.linalg.matrix_batches import flat, unflat
-from pytensor_onnx.functions.linalg.matrix_blocks import as_float, checked_size, symmetric
-from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
-from pytensor_onnx.functions.linalg.vector_signs import signs
-from pytensor_onnx.functions.registry import define
-from pytensor_onnx.functions.special.wide_evaluation import is_narrow
-from pytensor_onnx.ops.linalg.factorisations import BidiagonalVectors, Reflect, Tridiagonalise
+from pytensor_onnx.functions.complex.complex_arithmetic import (
+    Numbers,
+    Parts,
+    chosen,
+    each,
+    extent,
+    grouped,
+    listed,
+    quotient,
+)
+from pytensor_onnx.functions.linalg.blocks import (
+    as_columns,
+    as_float,
+    checked_size,
+    finite,
+    flat,
+    from_columns,
+    poison,
+    power_of_two,
+    symmetric,
+    unflat,
+    zero,
+)
+from pytensor_onnx.functions.linalg.lu import SMALLEST
+from pytensor_onnx.functions.linalg.qr import signs
+from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.registry import define, own_signature
+from pytensor_onnx.functions.special.arithmetic import is_narrow
+from pytensor_onnx.ops.linalg.complex_matrices import (
+    LUFactorTridiagonalOfParts,
+    SolveLUFactorTridiagonalOfParts,
+)
+from pytensor_onnx.ops.linalg.factorisations import (
+    BidiagonalVectors,
+    Eliminate,
+    Reflect,
+    SecularRoots,
+    Tridiagonalise,
+)
 
 _SQUARE = "expected square matrix"
 
@@ -155,3 +189,527 @@ def _shifted_root(
     )
     sizes = diagonal.shape[1], batch
     return root.reshape(sizes).T, above.reshape(sizes).T
+
+
+@define(LUFactorTridiagonal, "(dl),(d),(dl)->(dl),(d),(dl),(du2),(d)")
+def tridiagonal_lu_factor(
+    dl: TensorVariable, d: TensorVariable, du: TensorVariable
+) -> list[TensorVariable]:
+    """LU factors of tridiagonal matrices with partial pivoting, as LAPACK's ``gttrf``.
+
+    Two rows are exchanged if the first has the smaller pivot, which fills a second diagonal above
+    the main one. The loop has a step for each row, in all matrices of a batch.
+
+    Examples
+    --------
+    >>> from pytensor.tensor.linalg.solvers.tridiagonal import tridiagonal_lu_factor
+    >>> from pytensor_onnx import compile_onnx
+    >>> x = pt.matrix("x")
+    >>> compile_onnx([x], tridiagonal_lu_factor(x)[1], verify=False)([[1.0, 3.0], [2.0, 2.0]])
+    array([2., 2.])
+    """
+    return _factorised(*as_float(dl, d, du))
+
+
+@define(LUFactorTridiagonalOfParts, own_signature)
+def tridiagonal_lu_factor_of_parts(*diagonals: TensorVariable) -> list[TensorVariable]:
+    """Parts of LU factors of complex tridiagonal matrices, as LAPACK's ``zgttrf``.
+
+    Rows are exchanged by the sums of the magnitudes of both parts.
+
+    Examples
+    --------
+    >>> from pytensor.tensor.linalg.solvers.tridiagonal import tridiagonal_lu_factor
+    >>> z = pt.zmatrix("z")
+    >>> factorise = pytensor.function([z], tridiagonal_lu_factor(z)[1], mode="ONNX")
+    >>> factorise([[1.0, 3.0], [2j, 2.0]])
+    array([0.+2.j, 3.+1.j])
+    """
+    return _factorised(*grouped(diagonals, 2))
+
+
+def _factorised(dl: Numbers, d: Numbers, du: Numbers) -> list[TensorVariable]:
+    dl, d, du = (each(lambda x: pt.moveaxis(x, -1, 0), diagonal) for diagonal in (dl, d, du))
+    like, width = listed(d)[0], len(listed(d))
+    dtype = like.type.dtype
+    above = each(lambda x: pt.concatenate([x, pt.zeros_like(like[:1])], axis=0), du)
+
+    def step(row: TensorVariable, *states: TensorVariable) -> list[TensorVariable]:
+        below, diagonal, beside = grouped([row[i] for i in range(3 * width)], width)
+        pivot, right = grouped(states, width)
+        swaps = ~(extent(pivot) >= extent(below))
+        large, small = chosen(swaps, below, pivot), chosen(swaps, pivot, below)
+        multiplier = _multiplier(small, large)
+        first, second = chosen(swaps, diagonal, right), chosen(swaps, right, diagonal)
+        following = second - multiplier * first
+        filled = each(lambda x: pt.switch(swaps, x, zero(dtype)), beside)
+        stored = [*listed(multiplier, large, first, filled), swaps.astype(dtype)]
+        right = chosen(swaps, -multiplier * beside, beside)
+        return [*listed(following, right), pt.stack([*stored, *listed(following)])]
+
+    *_, rows = pytensor.scan(
+        step,
+        [pt.stack(listed(dl, d[1:], above[1:]), axis=1)],
+        [*listed(d[0], above[0]), None],
+        return_updates=False,
+        strict=True,
+    )
+    multiplier, large, first, filled = grouped([rows[:, i] for i in range(4 * width)], width)
+    (following,) = grouped([rows[:, 4 * width + 1 + i] for i in range(width)], width)
+    swaps = pt.concatenate([rows[:, 4 * width], pt.zeros_like(like[:1])], axis=0)
+    swaps = pt.moveaxis(swaps, 0, -1)
+    last = each(_last, d[:1], following)
+    results = listed(multiplier, each(_joined, large, last), first, filled[:-1])
+    # LAPACK counts these from one.
+    pivots = swaps.astype("int32") + pt.arange(1, like.shape[0] + 1).astype("int32")
+    return [*(pt.moveaxis(result, 0, -1) for result in results), pivots]
+
+
+def _multiplier(x: Numbers, y: Numbers) -> Numbers:
+    """Return quotients of numbers that are not larger than the divisors, zero for a zero."""
+    if isinstance(y, Parts):
+        return quotient(x, y)
+    # The smallest number changes no other one than zero.
+    return x / (y + np.array(SMALLEST[y.type.dtype]))
+
+
+@define(SolveLUFactorTridiagonal, own_signature)
+def tridiagonal_lu_solve(
+    dl: TensorVariable,
+    d: TensorVariable,
+    du: TensorVariable,
+    du2: TensorVariable,
+    ipiv: TensorVariable,
+    b: TensorVariable,
+    *,
+    b_ndim: int,
+    transposed: bool,
+) -> TensorVariable:
+    """Solution of systems with LU factors of tridiagonal matrices, as LAPACK's ``gttrs``.
+
+    Examples
+    --------
+    >>> from pytensor.tensor.linalg.solvers import tridiagonal
+    >>> from pytensor_onnx import compile_onnx
+    >>> x, b = pt.matrix("x"), pt.vector("b")
+    >>> factors = tridiagonal.tridiagonal_lu_factor(x)
+    >>> solution = tridiagonal.tridiagonal_lu_solve(factors, b, b_ndim=1)
+    >>> compile_onnx([x, b], solution, verify=False)([[1.0, 3.0], [2.0, 2.0]], [7.0, 6.0])
+    array([1., 2.])
+    """
+    *factors, b = as_float(dl, d, du, du2, b)
+    return _solved(factors, ipiv, b, b_ndim, transposed)
+
+
+@define(SolveLUFactorTridiagonalOfParts, own_signature)
+def tridiagonal_lu_solve_of_parts(
+    *operands: TensorVariable, b_ndim: int, transposed: bool
+) -> list[TensorVariable]:
+    """Parts of solutions of systems with LU factors of complex tridiagonal matrices.
+
+    Examples
+    --------
+    >>> from pytensor.tensor.linalg.solvers import tridiagonal
+    >>> z, b = pt.zmatrix("z"), pt.zvector("b")
+    >>> factors = tridiagonal.tridiagonal_lu_factor(z)
+    >>> solution = tridiagonal.tridiagonal_lu_solve(factors, b, b_ndim=1)
+    >>> solve = pytensor.function([z, b], solution, mode="ONNX")
+    >>> solve([[1.0, 3.0], [2j, 2.0]], [3.0, 2.0]).round(6) + 0
+    array([0.+0.j, 1.+0.j])
+    """
+    *factors, pivots, real, imag = operands
+    return listed(_solved(grouped(factors, 2), pivots, Parts(real, imag), b_ndim, transposed))
+
+
+def _solved(
+    factors: list[Numbers], pivots: TensorVariable, b: Numbers, b_ndim: int, transposed: bool
+) -> Numbers:
+    columns = each(lambda x: pt.moveaxis(as_columns(x, b_ndim), -2, 0), b)
+    exchanged = pt.neq(pivots, pt.arange(1, pivots.shape[-1] + 1))
+    dl, d, du, du2, swaps = (
+        each(lambda x: pt.moveaxis(x, -1, 0)[..., None], z) for z in (*factors, exchanged)
+    )
+    like = listed(d)[0]
+    none = pt.zeros_like(like[:1])
+
+    def moved(z: Numbers, by: int) -> Numbers:
+        rows = each(lambda x: pt.concatenate([*before * by, x, *behind * by], axis=0), z)
+        return rows[: like.shape[0]] if by == 2 else rows
+
+    if transposed:
+        # An unknown depends on the two before it.
+        before, behind = [none], []
+        x = _substituted(columns, d, moved(du, 1), moved(du2, 2))
+        x = _exchanged_up(x, dl, swaps)
+    else:
+        before, behind = [], [none]
+        x = _exchanged_down(columns, dl, swaps)
+        first, second = moved(du, 1), moved(du2, 2)
+        x = _substituted(x[::-1], d[::-1], first[::-1], second[::-1])[::-1]
+    return each(lambda x: from_columns(pt.moveaxis(x, 0, -2), b_ndim), x)
+
+
+def solved_tridiagonal(a: TensorVariable, b: TensorVariable, n: TensorVariable) -> TensorVariable:
+    """Return the solutions of tridiagonal systems, read from the three diagonals of each matrix.
+
+    A last equation, of one more unknown alone, makes the loops have a first row for empty systems
+    too. All unknowns are NaN if a pivot is zero.
+    """
+    dtype = a.type.dtype
+    below, diagonal, above = (
+        pt.diagonal(a, offset=offset, axis1=-2, axis2=-1) for offset in (-1, 0, 1)
+    )
+    batch = [a.shape[axis] for axis in range(a.type.ndim - 2)]
+    none = pt.zeros((*batch, 1), dtype)
+    below, above = (pt.concatenate([x, none], axis=-1)[..., :n] for x in (below, above))
+    diagonal = pt.concatenate([diagonal, pt.ones_like(none)], axis=-1)
+    sides = pt.concatenate([b, pt.zeros((*batch, 1, b.shape[-1]), dtype)], axis=-2)
+    dl, d, du, du2, pivots = tridiagonal_lu_factor(below, diagonal, above)
+    x = tridiagonal_lu_solve(dl, d, du, du2, pivots, sides, b_ndim=2, transposed=False)
+    regular = pt.neq(d, 0).all(axis=-1)
+    return x[..., :n, :] + poison(regular, dtype)[..., None, None]
+
+
+def _substituted(b: Numbers, d: Numbers, first: Numbers, second: Numbers) -> Numbers:
+    """Substitute rows in order, with the coefficients of the two rows found before each."""
+    width = len(listed(b))
+
+    def step(*values: TensorVariable) -> list[TensorVariable]:
+        b, d, first, second, last, before = grouped(values, width)
+        x = _divided(b - first * last - second * before, d)
+        return listed(x, last, x)
+
+    start = each(pt.zeros_like, b[0])
+    found = pytensor.scan(
+        step,
+        listed(b, d, first, second),
+        [*listed(start, start), *[None] * width],
+        return_updates=False,
+        strict=True,
+    )
+    return grouped(found, width)[2]
+
+
+def _divided(x: Numbers, y: Numbers) -> Numbers:
+    """Return quotients, infinite or NaN for a divisor of zero."""
+    if not isinstance(y, Parts):
+        return x / y
+    nan = poison(pt.neq(extent(y), 0.0), y.real.type.dtype)
+    return each(lambda part: part + nan, quotient(x, y))
+
+
+def _exchanged_down(b: Numbers, dl: Numbers, swaps: TensorVariable) -> Numbers:
+    """Apply the exchanges and multipliers of the elimination, from the first row on."""
+    width = len(listed(b))
+
+    def step(*values: TensorVariable) -> list[TensorVariable]:
+        following, multiplier = grouped(values[: 2 * width], width)
+        swaps, (row,) = values[2 * width], grouped(values[2 * width + 1 :], width)
+        first, second = chosen(swaps, following, row), chosen(swaps, row, following)
+        return listed(second - multiplier * first, first)
+
+    found = pytensor.scan(
+        step,
+        listed(b[1:], dl, swaps[:-1]),
+        [*listed(b[0]), *[None] * width],
+        return_updates=False,
+        strict=True,
+    )
+    rests, rows = grouped(found, width)
+    return each(_joined, rows, each(_last, b[:1], rests))
+
+
+def _exchanged_up(b: Numbers, dl: Numbers, swaps: TensorVariable) -> Numbers:
+    """Apply them transposed, from the last row on."""
+    width = len(listed(b))
+
+    def step(*values: TensorVariable) -> list[TensorVariable]:
+        row, multiplier = grouped(values[: 2 * width], width)
+        swaps, (below,) = values[2 * width], grouped(values[2 * width + 1 :], width)
+        rest = row - multiplier * below
+        return listed(chosen(swaps, below, rest), chosen(swaps, rest, below))
+
+    found = pytensor.scan(
+        step,
+        listed(b[:-1][::-1], dl[::-1], swaps[:-1][::-1]),
+        [*listed(b[-1]), *[None] * width],
+        return_updates=False,
+        strict=True,
+    )
+    firsts, rows = grouped(found, width)
+    return each(_joined, each(_last, b[-1:], firsts), rows[::-1])
+
+
+def _last(first: TensorVariable, others: TensorVariable) -> TensorVariable:
+    """Return the last row of all, which is the first where there are no others."""
+    return _joined(first, others)[-1:]
+
+
+def _joined(first: TensorVariable, second: TensorVariable) -> TensorVariable:
+    """Return the rows of both."""
+    return pt.concatenate([first, second], axis=0)
+
+
+_STEPS = 80
+_EPS = np.finfo("float64").eps
+
+
+def differences(x: TensorVariable, y: TensorVariable) -> TensorVariable:
+    """Return ``y[j]**2 - x[i]**2`` in row ``i`` and column ``j``, without cancellation.
+
+    Examples
+    --------
+    >>> x = pt.matrix("x")
+    >>> differences(x, x).eval({x: np.array([[1.0, 2.0]])}, mode="ONNX")
+    array([[[ 0.,  3.],
+            [-3.,  0.]]])
+    """
+    x, y = x[:, :, None], y[:, None, :]
+    return (y - x) * (y + x)
+
+
+@define(SecularRoots, SecularRoots.gufunc_signature)
+def roots(poles: TensorVariable, z: TensorVariable) -> list[TensorVariable]:
+    """Return the roots ``s**2`` of ``1 + sum(z[i]**2 / (poles[i]**2 - s**2))``.
+
+    Each root is the zero of a rational function that interpolates the sums over the poles to its
+    left and to its right, again and again (R.-C. Li, Solving secular equations stably and
+    efficiently, LAPACK working note 89, 1994, the "middle way"), and a bisection where that
+    leaves the bracket. All roots of all equations take a step together.
+
+    Parameters
+    ----------
+    poles
+        Matrix of nonnegative numbers, in each row strictly ascending.
+    z
+        Matrix of numbers other than zero.
+
+    Returns
+    -------
+    list of TensorVariable
+        The pole next to each root, and the difference of the root and the squared pole, accurate
+        as a number of its own; NaN where it has not been found in 80 steps.
+    """
+    equations, count = poles.shape[0], poles.shape[1]
+    square = z * z
+    rows = pt.arange(count)
+    is_last = pt.eq(rows, count - 1)
+    next_pole, next_square = (pt.concatenate([x[:, 1:], x[:, :1]], axis=1) for x in (poles, square))
+    next_square = pt.switch(is_last, 0.0, next_square)
+    gap = (next_pole - poles) * (next_pole + poles)
+    # Beyond the last pole all squares bound the distance of the root.
+    bound = 1.0625 * square.sum(axis=1, keepdims=True)
+    width = pt.switch(is_last, bound, gap)
+    middle = 0.5 * width
+    terms = square[:, None, :] / (differences(poles, poles) - middle[:, :, None])
+    at_middle = 1.0 + terms.sum(axis=2)
+    at_right = pt.lt(at_middle, 0.0) & ~is_last
+    pole = pt.switch(at_right, next_pole, poles)
+    low = pt.switch(at_right, -middle, pt.switch(is_last & pt.lt(at_middle, 0.0), middle, 0.0))
+    high = pt.switch(at_right, 0.0, pt.switch(is_last & pt.lt(at_middle, 0.0), width, middle))
+    rest = at_middle + (square - next_square) / middle
+    signed_width = pt.switch(at_right, -width, width)
+    start = _quadratic_root(
+        rest,
+        rest * signed_width + square + next_square,
+        pt.switch(at_right, next_square, square) * signed_width,
+    )
+    left = pt.switch(at_right, -width, 0.0)
+    shift, found = _refined(
+        differences(pole, poles),
+        square[:, None, :],
+        [_inside(start, low, high, is_last), low, high],
+        [left, left + width],
+        rows,
+        pt.zeros((equations, count), "bool"),
+    )
+    return [pole, pt.switch(found, shift, np.nan)]
+
+
+def _refined(
+    delta: TensorVariable,
+    square: TensorVariable,
+    start: Sequence[TensorVariable],
+    ends: Sequence[TensorVariable],
+    rows: TensorVariable,
+    none: TensorVariable,
+) -> tuple[TensorVariable, TensorVariable]:
+    """Return the shifts of the roots, and whether they have been found.
+
+    Parameters
+    ----------
+    delta
+        Differences of the squared poles and the one next to a root.
+    square
+        Squares of ``z``, with an axis for the roots.
+    start
+        The first shifts, and their lower and upper bounds.
+    ends
+        The poles around each root, relative to the one next to it.
+    rows
+        Positions of the roots.
+    none
+        Array that is false for all roots.
+    """
+    is_below = pt.le(rows[None, :], rows[:, None]).astype("float64")
+    is_last = pt.eq(rows, rows.shape[0] - 1)
+
+    def step(
+        shift: TensorVariable,
+        low: TensorVariable,
+        high: TensorVariable,
+        _: TensorVariable,
+        *constants: TensorVariable,
+    ) -> tuple[list[TensorVariable], Any]:
+        delta, square, is_below, is_last, left, right = constants
+        distance = delta - shift[:, :, None]
+        terms = square / distance
+        slopes = terms / distance
+        value = 1.0 + terms.sum(axis=2)
+        size = 1.0 + pt.abs(terms).sum(axis=2)
+        slope = slopes.sum(axis=2)
+        slope_below = (slopes * is_below).sum(axis=2)
+        slope_above = slope - slope_below
+        low = pt.switch(pt.lt(value, 0.0), shift, low)
+        high = pt.switch(pt.lt(value, 0.0), high, shift)
+        nearest = pt.minimum(pt.abs(low), pt.abs(high))
+        found = pt.le(pt.abs(value), 2 * _EPS * size) | pt.le(high - low, 4 * _EPS * nearest)
+        to_left = left - shift
+        # The last root has no pole to its right: the pole is at infinity.
+        reciprocal = pt.switch(is_last, 0.0, 1.0 / (right - shift))
+        change = _quadratic_root(
+            (value - to_left * slope_below) * reciprocal - slope_above,
+            (to_left * reciprocal + 1.0) * value - to_left * slope,
+            to_left * value,
+        )
+        proposal = _inside(shift + change, low, high, is_last)
+        return [pt.switch(found, shift, proposal), low, high, found], until(pt.all(found))
+
+    shift, _, _, found = pytensor.scan(
+        step,
+        [],
+        [*start, none],
+        [delta, square, is_below, is_last, *ends],
+        n_steps=_STEPS,
+        return_updates=False,
+        strict=True,
+    )
+    return shift[-1], found[-1]
+
+
+def _quadratic_root(a: TensorVariable, b: TensorVariable, c: TensorVariable) -> TensorVariable:
+    """Return the root of ``a x**2 - b x + c`` that stays finite for a small ``a``."""
+    root = pt.sqrt(pt.maximum(b * b - 4.0 * a * c, 0.0))
+    is_positive = pt.gt(b, 0.0)
+    top = pt.switch(is_positive, 2.0 * c, b - root)
+    return top / pt.switch(is_positive, b + root, 2.0 * a)
+
+
+def _inside(
+    x: TensorVariable, low: TensorVariable, high: TensorVariable, is_last: TensorVariable
+) -> TensorVariable:
+    """Return a number, or one between the bounds if it is not inside of them.
+
+    The bounds may differ by many magnitudes, whose geometric mean halves that range.
+    """
+    product = low * high
+    mean = pt.sign(low + high) * pt.sqrt(pt.abs(product))
+    near_zero = (low + high) * pt.switch(is_last, 0.5, 1 / 64)
+    between = pt.switch(pt.gt(product, 0.0), mean, near_zero)
+    return pt.switch(pt.gt(x, low) & pt.lt(x, high), x, between)
+
+
+# Singular values and vectors by one-sided Jacobi rotations, in the dtype of the matrices.
+#
+# For files without float64: rotations lose no digits in float32, and their loop has a number of
+# steps that the sizes tell.
+
+SWEEPS = 12
+"""Sweeps over all pairs of columns; 300 columns are orthogonal after ten."""
+
+
+def svd_by_rotations(
+    a: TensorVariable, *, full_matrices: bool
+) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
+    """Return left vectors, singular values and right vectors of matrices with one batch axis.
+
+    The matrices have at least as many rows as columns, and the vectors are rows. The left vectors
+    are those of a QR factorisation of the products with the right ones, which has vectors of
+    singular values that are zero as well.
+    """
+    dtype = a.type.dtype
+    batch, m, n = a.shape[0], a.shape[1], a.shape[2]
+    valid, a = finite(a)
+    scale = power_of_two(a, axis=(1, 2))
+    columns, v = orthogonal_columns(a * scale)
+    values = pt.sqrt((columns * columns).sum(axis=2))
+    order = pt.argsort(-values, axis=1) + pt.arange(batch)[:, None] * n
+    values = values.flatten()[order] / scale[:, :, 0]
+    columns, v = (x.reshape((batch * n, size))[order] for x, size in ((columns, m), (v, n)))
+    *first, _, rows = Eliminate()(columns.mT)
+    sign = pt.switch(pt.lt(pt.diagonal(rows, axis1=1, axis2=2), 0), -1, 1).astype(dtype)
+    count = m if full_matrices else n
+    sign = pt.concatenate([sign, pt.ones((batch, count - n), dtype)], axis=1)
+    places = pt.arange(first[0].shape[3])
+    unit = pt.eq(pt.arange(count)[:, None], places).astype(dtype) * sign[:, :, None]
+    u = Reflect()(unit, *first)[:, :, :m]
+    return u + valid, values + valid[:, :, 0], v + valid
+
+
+def orthogonal_columns(a: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+    """Return the products ``A V`` and the orthogonal matrices ``V``, with columns as rows.
+
+    G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed., section 8.6.3. Half of the
+    columns are rotated with the other half in each step, and all pairs meet in a sweep.
+
+    Parameters
+    ----------
+    a
+        Matrices with one batch axis, of a scale near one.
+    """
+    dtype = a.type.dtype
+    batch, m, n = a.shape[0], a.shape[1], a.shape[2]
+    half = pt.maximum((n + 1) // 2, 2)
+    places = pt.arange(n)
+    identity = pt.eq(places[:, None], places).astype(dtype) + pt.zeros((batch, 1, 1), dtype)
+    rows = pt.concatenate([a.mT, identity], axis=2)
+    rows = pt.concatenate([rows, pt.zeros((batch, 2 * half - n, m + n), dtype)], axis=1)
+    place = pt.arange(2 * half)
+    following = pt.switch(pt.lt(place, half), place - 1, place + 1)
+    following = pt.switch(pt.eq(place, 0), 0, pt.switch(pt.eq(place, 1), half, following))
+    following = pt.switch(pt.eq(place, 2 * half - 1), half - 1, following)
+
+    def step(
+        rows: TensorVariable, m: TensorVariable, half: TensorVariable, following: TensorVariable
+    ) -> list[TensorVariable]:
+        above, below = rotated(rows[:, :half], rows[:, half:], m)
+        return [pt.concatenate([above, below], axis=1)[:, following]]
+
+    (rows,) = iterate(step, [rows], [m, half, following], n_steps=SWEEPS * (2 * half - 1))
+    # After whole sweeps all columns are back in their places.
+    return rows[:, :n, :m], rows[:, :n, m:]
+
+
+def rotated(
+    x: TensorVariable, y: TensorVariable, size: TensorVariable
+) -> tuple[TensorVariable, TensorVariable]:
+    """Rotate pairs of rows so that their first elements, ``size`` of each, are orthogonal.
+
+    Pairs that are orthogonal but for rounding stay as they are.
+    """
+    dtype = x.type.dtype
+    one, eps = np.ones((), dtype), np.asarray(np.finfo(dtype).eps, dtype)
+    p, q = x[:, :, :size], y[:, :, :size]
+    products = [(a * b).sum(axis=2, keepdims=True) for a, b in ((p, p), (q, q), (p, q))]
+    square, other_square, product = products
+    rounding = eps * pt.sqrt(square) * pt.sqrt(other_square)
+    is_orthogonal = pt.le(pt.abs(product), rounding)
+    ratio = (other_square - square) / pt.switch(is_orthogonal, one, product + product)
+    tangent = one / (pt.abs(ratio) + pt.sqrt(one + ratio * ratio))
+    tangent = pt.switch(pt.lt(ratio, 0), -tangent, tangent)
+    tangent = pt.switch(is_orthogonal, np.zeros((), dtype), tangent)
+    cosine = one / pt.sqrt(one + tangent * tangent)
+    sine = tangent * cosine
+    # Small rotations change few digits in this form.
+    share = sine / (one + cosine)
+    return x - sine * (y + share * x), y + sine * (x - share * y)

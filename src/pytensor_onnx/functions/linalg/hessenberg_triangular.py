@@ -17,9 +17,9 @@ from pytensor_onnx.functions.complex.complex_arithmetic import (
     grouped,
     listed,
 )
-from pytensor_onnx.functions.linalg.complex_reflectors import reflected_rows, reflection
-from pytensor_onnx.functions.linalg.complex_shifts import interleaved
-from pytensor_onnx.functions.linalg.standard_blocks import nonzero
+from pytensor_onnx.functions.linalg.complex_factors import reflected_rows, reflection
+from pytensor_onnx.functions.linalg.complex_schur import interleaved
+from pytensor_onnx.functions.linalg.schur import nonzero
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.ops.linalg.factorisations import (

@@ -8,27 +8,24 @@ import pytensor.tensor as pt
 from pytensor.conditional.op import ifelse
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.matrix_batches import (
-    batch_first,
-    batch_last,
-    diagonals,
-    flat,
-    unflat,
-)
-from pytensor_onnx.functions.linalg.matrix_blocks import (
+from pytensor_onnx.functions.linalg.blocks import (
     BATCH_BLOCK,
     BLOCK,
     END,
+    batch_first,
+    batch_last,
     block_count,
+    diagonals,
+    flat,
     less_product,
     nothing,
     plus_product,
     poison,
+    unflat,
     zero,
 )
 from pytensor_onnx.functions.loops import iterate
-from pytensor_onnx.ops.linalg.matrix_part_ops import Elements, Window
-from pytensor_onnx.ops.linalg.triangle_ops import Triangle
+from pytensor_onnx.ops.linalg.matrix_parts import Elements, Triangle, Window
 
 ROWS = 16
 """Rows of a block of one system; the inverses of all blocks are computed together."""

@@ -16,21 +16,28 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.functions.special.arithmetic import constant, split_rows
-from pytensor_onnx.functions.special.beta_density import (
+from pytensor_onnx.functions.special.arithmetic import (
+    constant,
+    if_any_of_few,
+    in_float64,
+    split_rows,
+    where_any,
+)
+from pytensor_onnx.functions.special.betainc import (
+    PRECISE,
+    TERMS,
+    Split,
     density,
     distance_from_mean,
+    integrate,
+    split,
     stirling_factor,
 )
-from pytensor_onnx.functions.special.beta_integral import TERMS, Split, split
-from pytensor_onnx.functions.special.beta_quadrature import PRECISE, integrate
-from pytensor_onnx.functions.special.gamma_density import log1p_less_argument
-from pytensor_onnx.functions.special.gamma_growth import LARGEST_STEP, psi_growth
-from pytensor_onnx.functions.special.log1p import log1p
-from pytensor_onnx.functions.special.portable_formulas import portable_log
+from pytensor_onnx.functions.special.exponential import log1p, portable_log
+from pytensor_onnx.functions.special.gamma import LARGEST_STEP, psi_growth
+from pytensor_onnx.functions.special.gammainc import log1p_less_argument
 from pytensor_onnx.functions.special.psi import log_less_psi
-from pytensor_onnx.functions.special.wide_evaluation import if_any_of_few, in_float64, where_any
-from pytensor_onnx.ops.special.beta_ops import BetaIncByFirst, BetaIncBySecond, BetaIncByThird
+from pytensor_onnx.ops.special.special_ops import BetaIncByFirst, BetaIncBySecond, BetaIncByThird
 
 
 @define(BetaIncByFirst)

@@ -10,16 +10,22 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.functions.special.arithmetic import add_with_error, constant, split_rows
-from pytensor_onnx.functions.special.beta_density import log_of_share, stirling_factor
-from pytensor_onnx.functions.special.beta_integral import both
-from pytensor_onnx.functions.special.beta_quadrature import LONG
-from pytensor_onnx.functions.special.gamma_growth import LARGEST_STEP, log_of_scaled_beta
-from pytensor_onnx.functions.special.gammaincinv import normal_quantile
-from pytensor_onnx.functions.special.log1p import log1p
-from pytensor_onnx.functions.special.portable_formulas import keep_upper_bits, portable_exp
-from pytensor_onnx.functions.special.power import root_of_exponential
-from pytensor_onnx.functions.special.wide_evaluation import if_any_of_few, in_float64
+from pytensor_onnx.functions.special.arithmetic import (
+    add_with_error,
+    constant,
+    if_any_of_few,
+    in_float64,
+    split_rows,
+)
+from pytensor_onnx.functions.special.betainc import LONG, both, log_of_share, stirling_factor
+from pytensor_onnx.functions.special.exponential import (
+    keep_upper_bits,
+    log1p,
+    portable_exp,
+    root_of_exponential,
+)
+from pytensor_onnx.functions.special.gamma import LARGEST_STEP, log_of_scaled_beta
+from pytensor_onnx.functions.special.gammainc import normal_quantile
 from pytensor_onnx.ops.special import precise
 
 # Squares of numbers up to this, multiplied by parameters, are lost beside one.

@@ -1,4 +1,4 @@
-"""The regularized incomplete gamma functions.
+"""The regularised incomplete gamma functions and their inverses.
 
 As in SciPy, Temme's expansion serves where ``x`` is close to a large ``a``, and otherwise a power
 series below and a continued fraction above. Each loop runs until all elements have converged. The
@@ -11,23 +11,44 @@ from typing import NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.scalar.math import GammaInc, GammaIncC
+from pytensor.scalar.math import GammaInc, GammaIncC, GammaIncCInv, GammaIncInv
 from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.functions.special.arithmetic import constant, polynomial
-from pytensor_onnx.functions.special.erf import erfcx_of_positive
-from pytensor_onnx.functions.special.expm1 import expm1
-from pytensor_onnx.functions.special.gamma_coefficients import TEMME
-from pytensor_onnx.functions.special.gamma_density import (
-    gamma_density,
-    log1p_less_argument_near_zero,
-    scaled_gamma_of_next,
+from pytensor_onnx.functions.special.arithmetic import (
+    add_with_error,
+    constant,
+    if_any_of_few,
+    in_float64,
+    polynomial,
+    where_any,
 )
-from pytensor_onnx.functions.special.gammaln import log_gamma_plus_one
-from pytensor_onnx.functions.special.wide_evaluation import in_float64, where_any
+from pytensor_onnx.functions.special.coefficients import Coefficients
+from pytensor_onnx.functions.special.erf import erfcx_of_positive
+from pytensor_onnx.functions.special.exponential import (
+    Logarithm,
+    exp,
+    expm1,
+    exponent_with_rest,
+    keep_upper_bits,
+    log1p,
+    log_of_normal_with_rest,
+    log_with_rest,
+    portable_exp,
+    product_with_rest,
+    quotient_with_rest,
+    root_of_exponential,
+)
+from pytensor_onnx.functions.special.gamma import (
+    gamma_plus_one,
+    gammaln_of_positive,
+    log_gamma_plus_one,
+    scaled_gamma,
+)
+from pytensor_onnx.functions.special.gamma_coefficients import LOG_RATIO_WIDE, TEMME
+from pytensor_onnx.ops.special import precise
 
 # Rounds after which elements that have not converged are NaN, and steps between two tests.
 _ROUNDS = 100
@@ -247,3 +268,231 @@ def _upper_of_small(
     total, _ = iterate(add, start, [a, x], sequences=[numbers], n_steps=28)
     growth = expm1(a * logarithm - log_gamma_plus_one(a))
     return -(growth + (growth + constant(x, 1.0)) * total)
+
+
+# Up to this size of an exponent and its parts roundings make errors of less than 1e-13.
+_LARGE = 150.0
+
+
+def log1p_less_argument(
+    mu: TensorVariable, one_more: TensorVariable | None = None, log: Logarithm = precise.log
+) -> TensorVariable:
+    """``log(1 + mu) - mu``, accurately next to zero, as in `log_of_normal`.
+
+    ``one_more`` is ``1 + mu`` where the sum would cancel.
+    """
+    near = log1p_less_argument_near_zero(mu)
+    far = log(constant(mu, 1.0) + mu if one_more is None else one_more) - mu
+    return pt.switch(pt.abs(mu) < constant(mu, 0.5), near, far)
+
+
+def log1p_less_argument_near_zero(mu: TensorVariable) -> TensorVariable:
+    """``log(1 + mu) - mu`` for ``|mu| < 1/2``."""
+    s = mu / (constant(mu, 2.0) + mu)
+    square = s * s
+    return -s * (mu - square * polynomial(square, LOG_RATIO_WIDE))
+
+
+def scaled_gamma_of_next(a: TensorVariable) -> TensorVariable:
+    """``gamma(a + 1)`` for ``a`` below one, and else ``gamma(a + 1) exp(a) / a**a``."""
+    one = constant(a, 1.0)
+    small = a < one
+    y = pt.switch(small, one, a)
+    return pt.switch(small, gamma_plus_one(a), pt.sqrt(y) * scaled_gamma(y))
+
+
+def gamma_density(
+    a: TensorVariable,
+    x: TensorVariable,
+    mu: TensorVariable,
+    exponent: TensorVariable,
+    is_exact: bool,
+) -> tuple[TensorVariable, TensorVariable]:
+    """``log(x/y)`` and ``(x/y)**a exp(-(x - y))``.
+
+    ``y`` is ``a``, or one for ``a`` below it. The rounding errors of ``x / y`` and ``x - y`` are
+    left, which large exponents amplify.
+
+    Parameters
+    ----------
+    a, x
+        Parameter and argument.
+    mu, exponent
+        ``(x - a) / a``, and `log1p_less_argument_near_zero` of it.
+    is_exact
+        Whether to round no exponent where it is large, and the result beyond those of float32.
+    """
+    zero, one = constant(x, 0.0), constant(x, 1.0)
+    small = a < one
+    y, start = pt.switch(small, one, a), pt.switch(small, zero, a)
+    base, difference = x / y, x - start
+    # A quotient may underflow, and results of the largest are zero.
+    normal = pt.clip(base, constant(x, 5e-324), constant(x, 1e270)) * constant(x, 2.0**60)
+    logarithm, rest = log_of_normal_with_rest(normal, constant(x, -60.0))
+    # Results of the largest parameters elsewhere are zero.
+    near = ~small & ((pt.abs(mu) < constant(x, 0.5)) | (a > constant(x, 1e15)))
+    far, rest = exponent_with_rest(a, logarithm, rest, -difference)
+    exponent = pt.switch(near, a * exponent, far)
+    decay = exp(exponent, pt.switch(near, zero, rest))
+    if not is_exact:
+        return logarithm, decay
+    size = pt.switch(near, -exponent, pt.maximum(pt.abs(a * logarithm), pt.abs(difference)))
+    is_large = (size > constant(x, _LARGE)) & (exponent > constant(x, -760.0))
+    return logarithm, if_any_of_few(is_large, _exact_decay, decay, [a, x, y, start])
+
+
+def _exact_decay(
+    _: TensorVariable,
+    a: TensorVariable,
+    x: TensorVariable,
+    y: TensorVariable,
+    start: TensorVariable,
+) -> TensorVariable:
+    """``(x/y)**a exp(-(x - start))``, of an exponent that is not rounded."""
+    base, base_rest = quotient_with_rest(x, constant(x, 0.0), y)
+    logarithm, rest = log_with_rest(base)
+    power, power_rest = product_with_rest(a, logarithm, rest + base_rest / base)
+    difference, difference_rest = add_with_error(x, -start)
+    total, total_rest = add_with_error(power, -difference)
+    return exp(*add_with_error(total, total_rest + (power_rest - difference_rest)))
+
+
+# Steps after which elements that have not converged are NaN.
+_NEWTON_STEPS = 40
+# Logarithm of the numbers whose squares are lost beside one.
+_LOG_TINY = -18.5
+# Rational approximation of the normal quantile within 4.5e-4 (M. Abramowitz and I. Stegun,
+# Handbook of Mathematical Functions, 1964, 26.2.23).
+_QUANTILE_TOP: Coefficients = {"float64": (2.515517, 0.802853, 0.010328)}
+_QUANTILE_BOTTOM: Coefficients = {"float64": (1.0, 1.432788, 0.189269, 0.001308)}
+
+
+@define(GammaIncInv)
+@in_float64
+def gammaincinv(a: TensorVariable, p: TensorVariable) -> TensorVariable:
+    """Inverse of the regularized lower incomplete gamma function in its second argument."""
+    return _inverse(a, p, constant(p, 1.0) - p)
+
+
+@define(GammaIncCInv)
+@in_float64
+def gammainccinv(a: TensorVariable, q: TensorVariable) -> TensorVariable:
+    """Inverse of the regularized upper incomplete gamma function in its second argument."""
+    return _inverse(a, constant(q, 1.0) - q, q)
+
+
+def _inverse(a: TensorVariable, p: TensorVariable, q: TensorVariable) -> TensorVariable:
+    """Solve ``P(a, x) = p`` where ``p <= q``, and else ``Q(a, x) = q``.
+
+    Notes
+    -----
+    The logarithms of both functions are concave functions of ``log(x)``, so that Newton's method
+    converges from one side; the second derivative, which follows from the first, makes it Halley's.
+    """
+    zero, one, half = (constant(p, n) for n in (0.0, 1.0, 0.5))
+    infinity, nan = constant(p, math.inf), constant(p, math.nan)
+    inside = (p > zero) & (q > zero) & (a > zero) & (a < infinity)
+    some = pt.switch(inside, a, one)
+    some_p, some_q = pt.switch(inside, p, half), pt.switch(inside, q, half)
+    value = _solve(some, some_p, some_q)
+    # The limit: the weight of a parameter of zero is at zero.
+    value = pt.switch(inside, value, pt.switch(pt.eq(a, zero), zero, nan))
+    value = pt.switch(pt.eq(p, zero), zero, pt.switch(pt.eq(q, zero), infinity, value))
+    outside = (p < zero) | (q < zero) | (a < zero) | pt.isnan(a + p)
+    return pt.switch(outside, nan, value)
+
+
+def _solve(a: TensorVariable, p: TensorVariable, q: TensorVariable) -> TensorVariable:
+    one, two, half = (constant(p, n) for n in (1.0, 2.0, 0.5))
+    below = p <= q
+    goal = pt.minimum(p, q)
+    precision, most, back = (constant(p, n) for n in (1e-9, 1.5, -0.15))
+    # Beyond this it would overflow, and serves no guess.
+    log_gamma = gammaln_of_positive(pt.minimum(a, constant(p, 1e300)))
+    # Bound the logarithm of the solution from below, by the first term of the series. Both of its
+    # parts are small if `a` is.
+    near = log_gamma_plus_one(pt.minimum(a, one))
+    of_next = pt.switch(a < one, near, log_gamma + pt.log(a))
+    log_least = (pt.switch(below, pt.log(p), log1p(-q)) + of_next) / a
+    tiny = log_least < constant(p, _LOG_TINY)
+    guess = pt.switch(tiny, one, _guess(a, q, below, goal, log_gamma, pt.exp(log_least)))
+    given, a, goal = a, pt.switch(tiny, one, a), pt.switch(tiny, half, goal)
+
+    def step(
+        x: TensorVariable,
+        change: TensorVariable,
+        a: TensorVariable,
+        goal: TensorVariable,
+        below: TensorVariable,
+        of_next: TensorVariable,
+    ) -> tuple:
+        found, factor = lower_or_upper(a, x, below, of_next)
+        slope = pt.switch(below, one, -one) * (a * factor / found)
+        distance = precise.log(found / goal)
+        newton = distance / slope
+        bend = a - x - slope
+        halley = newton / (one - half * newton * bend)
+        tame = pt.abs(newton * bend) < one
+        new = -pt.switch(tame, halley, newton)
+        # Far beyond the solution the functions underflow.
+        new = pt.clip(pt.switch(pt.isnan(new), back, new), -most, most)
+        # The next change is of the size of the cube of this one, and not worth its step.
+        done = pt.abs(change) <= precision
+        new = pt.switch(done, change, new)
+        x = pt.switch(done, x, x * portable_exp(new))
+        return (x, new), until(pt.all(pt.abs(new) <= precision))
+
+    # Runtimes that differ in the last bits of a guess start from the same number, unless the
+    # other bits place it many standard deviations away.
+    guess = pt.switch(a > constant(p, 1e9), guess, keep_upper_bits(guess))
+    start = [guess, pt.ones_like(p) * two]
+    constants = [a, goal, below, scaled_gamma_of_next(a)]
+    x, change = iterate(step, start, constants, n_steps=_NEWTON_STEPS)
+    value = pt.switch(pt.abs(change) <= precision, x, constant(p, math.nan))
+    return if_any_of_few(tiny, _of_series, value, [given, p, q, of_next])
+
+
+def _of_series(
+    _: TensorVariable,
+    a: TensorVariable,
+    p: TensorVariable,
+    q: TensorVariable,
+    of_next: TensorVariable,
+) -> TensorVariable:
+    """Solve by two terms of the series, with an exponent that is not rounded.
+
+    ``of_next`` is ``log(gamma(a + 1))``. The solution may underflow.
+    """
+    one = constant(p, 1.0)
+    rounding = (one - p) - q
+    logarithm, rest = log_with_rest(p)
+    x = root_of_exponential(a, logarithm, rest + rounding / p, of_next)
+    return x + x * (x / (a + one))
+
+
+def normal_quantile(q: TensorVariable) -> TensorVariable:
+    """Approximate the number that normal variates exceed with probability ``q <= 1/2``."""
+    t = pt.sqrt(constant(q, -2.0) * pt.log(q))
+    return t - polynomial(t, _QUANTILE_TOP) / polynomial(t, _QUANTILE_BOTTOM)
+
+
+def _guess(
+    a: TensorVariable,
+    q: TensorVariable,
+    below: TensorVariable,
+    share: TensorVariable,
+    log_gamma: TensorVariable,
+    least: TensorVariable,
+) -> TensorVariable:
+    """Guess from quantiles of the gamma distribution, and next to infinity from its tail."""
+    zero, one = constant(q, 0.0), constant(q, 1.0)
+    s = normal_quantile(share)
+    s = pt.switch(below, -s, s)
+    # The cube root is nearly normal (E. B. Wilson and M. M. Hilferty, PNAS 17 (1931) 684-688).
+    root = one - constant(q, 1 / 9) / a + s / (constant(q, 3.0) * pt.sqrt(a))
+    cubed = pt.switch(a < one, zero, a * root * root * root)
+    y = -(pt.log(q) + log_gamma)
+    tail = y + (a - one) * pt.log(pt.maximum(y, one))
+    tail = y + (a - one) * pt.log(pt.maximum(tail, one))
+    in_tail = ~below & (y > pt.switch(a < one, one, a + constant(q, 20.0)))
+    return pt.switch(in_tail, tail, pt.maximum(cubed, least))

@@ -10,11 +10,10 @@ import onnx_ir as ir
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.importing.networks.imported_convolutions import conv
+from pytensor_onnx.importing.networks.imported_windows import conv
 from pytensor_onnx.importing.products import matmul
 from pytensor_onnx.importing.registry.known_values import like, size
-from pytensor_onnx.importing.registry.operator_imports import onnx_import
-from pytensor_onnx.importing.registry.operator_types import dtype_name
+from pytensor_onnx.importing.registry.operator_imports import dtype_name, onnx_import
 
 type Optional = TensorVariable | None
 type Ints = Sequence[int] | None

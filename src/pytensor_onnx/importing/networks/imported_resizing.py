@@ -24,7 +24,7 @@ from pytensor_onnx.importing.registry.known_values import (
 )
 from pytensor_onnx.importing.registry.operator_imports import onnx_import
 from pytensor_onnx.importing.registry.size_chains import is_size
-from pytensor_onnx.ops.networks.interpolation import COORDINATES, Interpolation
+from pytensor_onnx.ops.networks.resize import COORDINATES, Interpolation
 
 type Optional = TensorVariable | None
 

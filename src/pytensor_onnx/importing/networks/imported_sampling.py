@@ -13,7 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx import nn
 from pytensor_onnx.errors import UnsupportedCase
-from pytensor_onnx.importing.networks.window_geometry import pairs
+from pytensor_onnx.importing.networks.imported_windows import pairs
 from pytensor_onnx.importing.registry.known_values import (
     Size,
     known,

@@ -11,7 +11,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import UnsupportedCase
-from pytensor_onnx.importing.networks.score_transforms import binary_scores, transformed
+from pytensor_onnx.importing.networks.imported_estimators import binary_scores, transformed
 from pytensor_onnx.importing.registry import operator_imports
 from pytensor_onnx.importing.registry.known_values import like
 

@@ -1,13 +1,26 @@
-"""Graphs inside of nodes: the branches of If, the bodies of Loop and Scan."""
+"""Bodies of imported functions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
+import pytensor.tensor as pt
 from pytensor.graph.basic import Constant, Variable
+from pytensor.scalar.basic import ScalarOp
+from pytensor.tensor.elemwise import Elemwise
+
+from pytensor_onnx.functions.registry import DEFINITIONS
+from pytensor_onnx.graph.traversal import FUNCTION_DOMAIN, STANDARD_DOMAIN
+from pytensor_onnx.importing.registry.operator_imports import schema_of
+from pytensor_onnx.late_names import import_modules
+from pytensor_onnx.ops.networks.kept_operator import note_origin
 
 type Environment = dict[ir.Value, Variable]
 
@@ -70,3 +83,173 @@ class Body:
             environment.update(zip(self._captured_values(), captured, strict=True))
         environment.update(zip(self.graph.inputs, arguments, strict=False))
         return self.run(self.graph, environment)
+
+
+def standard_body(
+    node: ir.Node, operands: Sequence[Any], attributes: Mapping[str, ir.Attr], opset: int
+) -> ir.Function | None:
+    """Return the function that the standard defines an operator by, or None.
+
+    Parameters
+    ----------
+    node, operands
+        The node, and the variables of its operands, whose types some functions depend on.
+    attributes
+        Its attributes, without references to those of a function.
+    opset
+        Opset of the model.
+    """
+    schema = schema_of(node.domain, node.op_type, opset)
+    if schema is None:
+        return None
+    attributes = {**default_attributes(node.domain, node.op_type, opset), **attributes}
+    if schema.has_function:
+        return _fixed_body(node.domain, node.op_type, opset)
+    if not schema.has_context_dependent_function:
+        return None
+    import onnx
+
+    proto = onnx.helper.make_node(
+        node.op_type,
+        [f"operand_{i}" if v is not None else "" for i, v in enumerate(operands)],
+        [f"result_{i}" if v.name else "" for i, v in enumerate(node.outputs)],
+        domain=node.domain,
+    )
+    proto.attribute.extend(ir.serde.serialize_attribute(a) for a in attributes.values())
+    types = [_type_proto(v).SerializeToString() if v is not None else b"" for v in operands]
+    return _function(schema.get_context_dependent_function(proto.SerializeToString(), types))
+
+
+@cache
+def default_attributes(domain: str, operator: str, opset: int) -> Mapping[str, ir.Attr]:
+    """Return the attributes of an operator that have a default."""
+    schema = schema_of(domain, operator, opset)
+    defaults = {} if schema is None else schema.attributes
+    return {
+        name: ir.serde.deserialize_attribute(attribute.default_value)
+        for name, attribute in defaults.items()
+        if attribute.default_value.name
+    }
+
+
+@cache
+def _fixed_body(domain: str, operator: str, opset: int) -> ir.Function:
+    schema = schema_of(domain, operator, opset)
+    assert schema is not None
+    function = _function(schema.function_body.SerializeToString())
+    if not function.opset_imports:
+        function.opset_imports[""] = opset
+    return function
+
+
+def _function(serialised: bytes) -> ir.Function:
+    import onnx
+
+    proto = onnx.FunctionProto()
+    proto.ParseFromString(serialised)
+    # Bodies leave out the results that a node does not use.
+    computed = {*proto.input, *(name for node in proto.node for name in node.output)}
+    for name in proto.output:
+        if name not in computed:
+            proto.node.append(onnx.helper.make_node("Constant", [], [name], value_int=0))
+    return ir.serde.deserialize_function(proto)
+
+
+def _type_proto(variable: Any) -> Any:
+    import onnx
+
+    dtype = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(variable.type.dtype))
+    return onnx.helper.make_tensor_type_proto(dtype, variable.type.shape)
+
+
+GUARDED = "guarded in the file"
+"""Key of the metadata of an operator that a function of the file guards."""
+_NAME = re.compile(r"(?P<op>\w+?)_float(32|64)(_batch\d+|_in_blocks)*")
+_KEPT = re.compile(r"(KeepNonFiniteIn|RequireNonEmpty)[A-Z]\w*")
+_DTYPE = r"_(?:bool|float16|float32|float64|u?int(?:8|16|32|64))"
+_COMPUTED = re.compile(f"(CumProd|CumProdOrEmpty|FloorDivide|FloorModulo|Power){_DTYPE}")
+_EXTREMUM = re.compile(f"(ReduceMax|ReduceMin)(KeepDims)?(?:OfOneSign)?{_DTYPE}(?:_all)?")
+_TOP_K = re.compile(f"TopK(Largest|Smallest)Axis(Minus)?(\\d+){_DTYPE}")
+_UNIQUE = re.compile(f"Unique{_DTYPE}")
+_FUNCTIONS: dict[str, Callable[..., Variable]] = {
+    "CumProd": partial(pt.cumprod, axis=0),
+    "CumProdOrEmpty": partial(pt.cumprod, axis=0),
+    "FloorDivide": pt.int_div,
+    "FloorModulo": pt.mod,
+    "Power": pt.pow,
+}
+
+
+def own_operation(node: ir.Node) -> Callable[..., Variable] | None:
+    """Return the operation that a call of a function of this package stands for, or None.
+
+    A function of the standard domain is the definition of the operation of its name. A guard of a
+    runtime's operator returns its last operand where that operator is right, as PyTensor's is.
+    Arithmetic with NumPy's rules is PyTensor's.
+
+    Examples
+    --------
+    >>> node = ir.node("Erfinv_float32", [ir.val("x")], domain="pytensor.standard")
+    >>> import pytensor.tensor as pt
+    >>> print(own_operation(node)(pt.fvector("x")).owner.op)
+    Erfinv
+    """
+    if node.domain == FUNCTION_DOMAIN:
+        if _KEPT.fullmatch(node.op_type):
+            return _last
+        match = _COMPUTED.fullmatch(node.op_type)
+        return _FUNCTIONS[match[1]] if match else None
+    match = _NAME.fullmatch(node.op_type) if node.domain == STANDARD_DOMAIN else None
+    return _elementwise().get(match["op"]) if match else None
+
+
+def own_operator(node: ir.Node) -> ir.Node | None:
+    """Return the operator of the standard that a function of this package guards, or None.
+
+    Examples
+    --------
+    >>> x = ir.val("x")
+    >>> node = ir.node("TopKLargestAxisMinus1_float32", [x, x], num_outputs=2, domain="pytensor")
+    >>> operator = own_operator(node)
+    >>> operator.op_type, operator.attributes["axis"].value
+    ('TopK', -1)
+    """
+    if node.domain != FUNCTION_DOMAIN:
+        return None
+    match = _EXTREMUM.fullmatch(node.op_type)
+    if match:
+        return _operator(node, match[1], keepdims=int(match[2] is not None))
+    match = _TOP_K.fullmatch(node.op_type)
+    if match:
+        axis = -int(match[3]) if match[2] else int(match[3])
+        return _operator(node, "TopK", axis=axis, largest=int(match[1] == "Largest"))
+    return _operator(node, "Unique") if _UNIQUE.fullmatch(node.op_type) else None
+
+
+def _operator(node: ir.Node, op_type: str, **attributes: int) -> ir.Node:
+    inputs = [None] * len(node.inputs)
+    operator = ir.node(op_type, inputs, attributes, num_outputs=len(node.outputs))
+    operator.meta[GUARDED] = True
+    return operator
+
+
+def _last(*operands: Any) -> Any:
+    """Return the result that a function guards, whose operation is guarded again in exports."""
+    note_origin(operands[-1], imported=False)
+    return operands[-1]
+
+
+@cache
+def _elementwise() -> dict[str, Elemwise]:
+    """Return the elementwise operations by the names of their definitions."""
+    import_modules("pytensor_onnx.functions.special")
+    found: dict[str, Elemwise] = {}
+    for op_type, definition in DEFINITIONS.items():
+        if not definition.is_elementwise or definition.keywords or not definition.is_own:
+            continue
+        instance = next(
+            (v for v in vars(sys.modules[op_type.__module__]).values() if type(v) is op_type), None
+        )
+        if isinstance(instance, ScalarOp):
+            found[op_type.__name__] = Elemwise(instance)
+    return found

@@ -16,8 +16,8 @@ from pytensor_onnx.importing.registry.operator_imports import (
     MICROSOFT,
     import_of,
     imported_operators,
+    schema_of,
 )
-from pytensor_onnx.importing.registry.operator_types import schema_of
 
 type Arguments = tuple[dict[str, Any], dict[str, Any]]
 """Values of inputs and sizes, by name of the input."""

@@ -1,21 +1,39 @@
-"""The PyTensor graph of an ONNX model."""
+"""The PyTensor graph of an ONNX model, and how it is built."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+import numpy as np
+import onnx_ir as ir
+import pytensor
 import pytensor.tensor as pt
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import vectorize_graph
-from pytensor.tensor.variable import TensorVariable
+from pytensor.graph.traversal import graph_inputs, walk
+from pytensor.tensor.type import TensorType
+from pytensor.tensor.variable import TensorConstant, TensorVariable
 
-from pytensor_onnx.errors import ArgumentError, did_you_mean
-from pytensor_onnx.importing.registry.graph_building import ModelSource, Trainable, build_graph
+from pytensor_onnx.errors import (
+    ArgumentError,
+    Problem,
+    UnsupportedCase,
+    UnsupportedOpError,
+    UnsupportedTypeError,
+    did_you_mean,
+)
+from pytensor_onnx.graph.dims import BROADCASTS
+from pytensor_onnx.graph.model_reading import state_pairs
+from pytensor_onnx.importing.registry.import_problems import helpful_arguments, unknown_operators
+from pytensor_onnx.importing.registry.known_values import name_axes
+from pytensor_onnx.importing.registry.model_walk import ModelWalk, constant_array, tensor_type
 from pytensor_onnx.importing.registry.reading import read_model
 from pytensor_onnx.progress import working
+from pytensor_onnx.user_code import trace_of_caller
 
 
 @working("importing")
@@ -168,3 +186,274 @@ class ImportedGraph:
         if missing:
             raise ArgumentError(f"no value is given for the inputs {', '.join(missing)}")
         return given
+
+
+type Trainable = bool | Callable[[str, np.ndarray], bool]
+
+_STATISTICS = {"BatchNormalization": (3, 4)}
+"""Operands that training computes from data, and does not move along a gradient."""
+
+
+@dataclass
+class ModelSource:
+    """A model, with its weights and states as variables, which all graphs of it share.
+
+    Attributes
+    ----------
+    model
+        The model, its nodes in order.
+    trainable, shapes
+        As in `from_onnx`.
+    weights, state
+        The variables by name, as they are used.
+    """
+
+    model: ir.Model
+    trainable: Trainable
+    shapes: dict[str, Any]
+    weights: dict[str, Variable] = field(default_factory=dict)
+    state: dict[str, SharedVariable] = field(default_factory=dict)
+
+    def constant(self, name: str, tensor: ir.TensorProtocol) -> Variable:
+        """Return the variable of a constant of the file."""
+        if name not in self.weights:
+            array = constant_array(tensor)
+            if self._is_trained(name, array):
+                self.weights[name] = pytensor.shared(np.array(array), name=name)
+            else:
+                type_ = TensorType(array.dtype.name, array.shape)
+                self.weights[name] = TensorConstant(type_, np.asarray(array), name=name)
+        return self.weights[name]
+
+    def _is_trained(self, name: str, array: np.ndarray) -> bool:
+        if callable(self.trainable):
+            return bool(self.trainable(name, array))
+        is_weight = self.trainable and array.dtype.kind == "f" and array.ndim > 0
+        return bool(is_weight) and name not in self._statistics
+
+    @cached_property
+    def _statistics(self) -> set[str]:
+        return {
+            str(value.name)
+            for node in self.model.graph.all_nodes()
+            for position in _STATISTICS.get(node.op_type, ())
+            if (value := node.inputs[position]) is not None
+        }
+
+    @cached_property
+    def state_outputs(self) -> dict[str, str]:
+        """Names of the outputs that are the next states, by the names of their inputs."""
+        return state_pairs(self.model)
+
+
+@dataclass(frozen=True)
+class BuiltGraph:
+    """A graph for some inputs; see `ImportedGraph`."""
+
+    inputs: list[TensorVariable]
+    outputs: list[TensorVariable]
+    updates: dict[SharedVariable, Variable]
+    dynamic_axes: dict[str, dict[int, str]]
+
+
+def build_graph(
+    source: ModelSource, given: Mapping[str, Any], *, has_advice: bool = False
+) -> BuiltGraph:
+    """Import the nodes of a model, with variables or values in place of some inputs.
+
+    Parameters
+    ----------
+    source, given
+        The model, and the variables and values by name of the input.
+    has_advice
+        Whether an error tells values and sizes with which the model is imported, if it can.
+
+    Raises
+    ------
+    UnsupportedOpError, UnsupportedTypeError
+        If nodes or inputs cannot be imported.
+    ArgumentError
+        If there is no such input or axis, or a variable does not fit.
+    """
+    graph = source.model.graph
+    _check_names(given, [str(v.name) for v in graph.inputs], "input")
+    _check_names(source.shapes, _names_of_sizes(graph), "input or axis")
+    problems: list[Problem] = []
+    environment: dict[Any, Variable] = {}
+    inputs: list[TensorVariable] = []
+    free: list[ir.Value] = []
+    for value in graph.inputs:
+        name = str(value.name)
+        try:
+            if name in given:
+                environment[value] = _given(value, given[name])
+            elif name in source.state_outputs:
+                environment[value] = _state(source, value)
+            elif not value.is_initializer():
+                variable = _input_type(value, source.shapes)(name)
+                setattr(variable.tag, BROADCASTS, True)
+                environment[value] = variable
+                inputs.append(variable)
+                free.append(value)
+        except UnsupportedCase as problem:
+            type_ = str(value.type or "no type")
+            problems.append(Problem(type_, name, "", problem.reason, problem.hint, is_type=True))
+    name_axes(
+        [
+            (v, [getattr(d, "value", None) for d in f.shape or ()])
+            for v, f in zip(inputs, free, strict=True)
+        ]
+    )
+    model_walk = ModelWalk(
+        source.model.functions, source.constant, problems, source.model.opset_imports
+    )
+    with pytensor.config.change_flags(cxx="", traceback__limit=0):
+        results = model_walk.run(graph, environment)
+    _set_traces([v for v in results if isinstance(v, Variable)])
+    unknown = unknown_operators(source.model, model_walk.unknown) if model_walk.unknown else []
+    way_out = ""
+    if has_advice and problems and not unknown:
+        way_out = _helpful_arguments(source, given, any("from_onnx(" in p.hint for p in problems))
+    _raise([*unknown, *problems], way_out)
+    owner = {output: name for name, output in source.state_outputs.items()}
+    outputs: list[TensorVariable] = []
+    updates: dict[SharedVariable, Variable] = {}
+    for value, result in zip(graph.outputs, results, strict=True):
+        if str(value.name) in owner:
+            updates[source.state[owner[str(value.name)]]] = result
+        else:
+            outputs.append(_named(result, str(value.name), inputs))
+    updates.update(_generators(outputs))
+    return BuiltGraph(inputs, outputs, updates, _dynamic_axes(free))
+
+
+def _set_traces(results: Sequence[Variable]) -> None:
+    """Give all new variables the trace of the user's call, which the walk does not look up."""
+    trace = trace_of_caller()
+
+    def expand(variable: Variable) -> Sequence[Variable] | None:
+        if variable.owner is None or getattr(variable.tag, "trace", None):
+            return None
+        variable.tag.trace = trace
+        return variable.owner.inputs
+
+    for _ in walk(results, expand):
+        pass
+
+
+def _check_names(given: Iterable[str], known: Collection[str], kind: str) -> None:
+    for name in given:
+        if name not in known:
+            advice = did_you_mean(name, known, f"it has {', '.join(known) or 'none'}")
+            raise ArgumentError(f"the model has no {kind} {name}: {advice}")
+
+
+def _names_of_sizes(graph: ir.Graph) -> list[str]:
+    names = [str(v.name) for v in graph.inputs]
+    dims = [d.value for v in graph.inputs for d in (v.shape or ()) if isinstance(d, ir.SymbolicDim)]
+    return [*names, *dict.fromkeys(d for d in dims if d)]
+
+
+def _given(value: ir.Value, variable: Any) -> TensorVariable:
+    """Return a variable or value in place of an input, in its dtype."""
+    name, type_ = str(value.name), None
+    if value.type is not None and value.shape is not None:
+        type_ = tensor_type(value)
+    if not isinstance(variable, Variable):
+        dtype = None if type_ is None else type_.dtype
+        array = np.asarray(variable)
+        if dtype and array.dtype != dtype and not np.can_cast(array.dtype, dtype, "same_kind"):
+            raise ArgumentError(f"the input {name} is of {dtype}; got an array of {array.dtype}")
+        variable = pt.constant(array.astype(dtype) if dtype else array, name=name)
+    if type_ is None:
+        return variable
+    if variable.type.ndim != type_.ndim:
+        raise ArgumentError(
+            f"the input {name} has {type_.ndim} axes; got {variable.type}: graph(..., "
+            "vectorize=True) applies a graph over further axes"
+        )
+    for axis, (known, own) in enumerate(zip(type_.shape, variable.type.shape, strict=True)):
+        if known is not None and own is not None and known != own:
+            raise ArgumentError(f"axis {axis} of the input {name} has the size {known}, not {own}")
+    return variable if variable.type.dtype == type_.dtype else variable.astype(type_.dtype)
+
+
+def _state(source: ModelSource, value: ir.Value) -> SharedVariable:
+    name = str(value.name)
+    if name not in source.state:
+        if value.const_value is None:
+            raise UnsupportedCase(
+                "the file has no value of this state", "give it, in from_onnx(model, inputs=...)"
+            )
+        array = np.array(value.const_value.numpy())
+        source.state[name] = pytensor.shared(array, name=name)
+    return source.state[name]
+
+
+def _input_type(value: ir.Value, shapes: Mapping[str, Any]) -> TensorType:
+    """Return the type of an input with the sizes that the user gave."""
+    type_ = tensor_type(value)
+    dims = value.shape or ()
+    sizes = [
+        shapes.get(d.value) if isinstance(d, ir.SymbolicDim) and d.value else known
+        for d, known in zip(dims, type_.shape, strict=True)
+    ]
+    given = shapes.get(str(value.name))
+    if given is not None:
+        if len(given) != len(sizes):
+            raise ArgumentError(f"the input {value.name} has {len(sizes)} axes; got {given}")
+        sizes = [own if size is None else size for own, size in zip(sizes, given, strict=True)]
+    return TensorType(type_.dtype, tuple(sizes))
+
+
+def _named(result: Any, name: str, inputs: Sequence[Variable]) -> TensorVariable:
+    """Return an output under its name; a copy where a variable has another name."""
+    if result.name not in (None, name) or result in inputs or result.owner is None:
+        result = pt.tensor_copy(result)
+    result.name = name
+    return result
+
+
+def _dynamic_axes(values: Sequence[ir.Value]) -> dict[str, dict[int, str]]:
+    named = {
+        str(v.name): {
+            axis: d.value
+            for axis, d in enumerate(v.shape or ())
+            if isinstance(d, ir.SymbolicDim) and d.value
+        }
+        for v in values
+    }
+    return {name: axes for name, axes in named.items() if axes}
+
+
+def _generators(outputs: Sequence[Variable]) -> dict[SharedVariable, Variable]:
+    """Return the next states of the generators that random operators made."""
+    return {
+        v: v.default_update
+        for v in graph_inputs(outputs)
+        if isinstance(v, SharedVariable) and getattr(v, "default_update", None) is not None
+    }
+
+
+def _helpful_arguments(source: ModelSource, given: Mapping[str, Any], with_sizes: bool) -> str:
+    """Return a call with which the model is imported, empty if none is found."""
+
+    def is_imported(inputs: dict[str, Any], shapes: dict[str, Any]) -> bool:
+        try:
+            build_graph(ModelSource(source.model, False, shapes), inputs)
+        except Exception:
+            return False
+        return True
+
+    return helpful_arguments(source.model, given, source.shapes, is_imported, with_sizes=with_sizes)
+
+
+def _raise(problems: Sequence[Problem], way_out: str) -> None:
+    if not problems:
+        return
+    unique = list(dict.fromkeys(problems))
+    error = UnsupportedTypeError if all(p.is_type for p in unique) else UnsupportedOpError
+    count = "1 part" if len(unique) == 1 else f"{len(unique)} parts"
+    listing = "\n".join(map(str, unique))
+    advice = f"\nIt is imported for such values and sizes: {way_out}" if way_out else ""
+    raise error(f"{count} of the model cannot be imported to PyTensor:\n{listing}{advice}")

@@ -18,19 +18,22 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import Problem, UnsupportedCase, did_you_mean
 from pytensor_onnx.graph.dims import dims_of
-from pytensor_onnx.importing.registry import kept_operators, operator_groups, own_functions
-from pytensor_onnx.importing.registry.bodies import Body, BodyFailure, Environment
+from pytensor_onnx.importing.registry import bodies, kept_operators, operator_imports
+from pytensor_onnx.importing.registry.bodies import (
+    Body,
+    BodyFailure,
+    Environment,
+    default_attributes,
+    standard_body,
+)
+from pytensor_onnx.importing.registry.kept_operators import written_norm
 from pytensor_onnx.importing.registry.operator_imports import (
     OperatorImport,
-    import_of,
-)
-from pytensor_onnx.importing.registry.operator_types import (
     dtype_name,
+    import_of,
     result_dtypes,
 )
 from pytensor_onnx.importing.registry.size_chains import size_result
-from pytensor_onnx.importing.registry.standard_bodies import default_attributes, standard_body
-from pytensor_onnx.importing.registry.written_norms import written_norm
 
 FIRST_OPSET = 7
 
@@ -169,10 +172,10 @@ class ModelWalk:
     ) -> Sequence[Variable]:
         function = self.functions.get(node.op_identifier())
         if function is not None:
-            operation = own_functions.own_operation(node)
+            operation = bodies.own_operation(node)
             if operation is not None:
                 return [operation(*operands)]
-            operator = own_functions.own_operator(node)
+            operator = bodies.own_operator(node)
             if operator is not None:
                 return self._results(operator, operands, environment)
             given = {name: self._resolved(attr) for name, attr in node.attributes.items()}
@@ -193,7 +196,7 @@ class ModelWalk:
         if norm is not None:
             return [norm]
         simple = (
-            None if node.domain else operator_groups.simplified(node.op_type, operands, attributes)
+            None if node.domain else operator_imports.simplified(node.op_type, operands, attributes)
         )
         if simple is not None:
             return [simple]

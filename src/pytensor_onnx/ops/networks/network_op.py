@@ -1,4 +1,4 @@
-"""Base class of network operations."""
+"""Network operations with an inner graph, and the sizes of their results."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph, SymbolicOp
 from pytensor.configdefaults import config
 from pytensor.gradient import pullback
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.type import Type
+from pytensor.tensor.variable import TensorVariable
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -101,3 +104,63 @@ class KeepsShape(NetworkOp):
     ) -> list[Sequence[Variable]]:
         """Return the sizes without computing the result."""
         return [input_shapes[0]]
+
+
+type Size = int | TensorVariable
+type Sizes = Sequence[Size]
+
+
+def size_of(x: Variable, axis: int) -> Size:
+    """Return the size of an axis, an int if it is static."""
+    static = x.type.shape[axis]
+    return x.shape[axis] if static is None else static
+
+
+def sizes_of(x: Variable, first: int = 2) -> list[Size]:
+    """Return the sizes of the axes from a first one on, by default the spatial ones.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> sizes_of(pt.tensor(shape=(None, 3, 5, 7))), sizes_of(pt.tensor(shape=(4, 2)), first=0)
+    ([5, 7], [4, 2])
+    """
+    return [size_of(x, axis) for axis in range(first, x.type.ndim)]
+
+
+def window_count(size: Size, room: Size, stride: int) -> Size:
+    """Return ``(size + room) // stride + 1``, without operations that change nothing.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> n = pt.lscalar("n")
+    >>> window_count(n, -1, 1) is n, window_count(5, -3, 2)
+    (True, 2)
+    """
+    if stride > 1:
+        return (size + room) // stride + 1
+    more = room + 1
+    return size if isinstance(more, int) and more == 0 else size + more
+
+
+def absolute_power(x: TensorVariable, p: int) -> TensorVariable:
+    """Return ``|x| ** p``."""
+    return pt.abs(x) if p == 1 else pt.sqr(x) if p == 2 else pt.abs(x) ** p
+
+
+def root(x: TensorVariable, p: int) -> TensorVariable:
+    """Return the p-th root."""
+    return x if p == 1 else pt.sqrt(x) if p == 2 else x ** np.asarray(1 / p, x.type.dtype)
+
+
+def slope(x: TensorVariable, p: int) -> TensorVariable:
+    """Return the derivative of ``|x| ** p / p``."""
+    return x if p == 2 else pt.sign(x) if p == 1 else pt.sign(x) * pt.abs(x) ** (p - 1)
+
+
+def over_power(gradient: TensorVariable, y: TensorVariable, p: int) -> TensorVariable:
+    """Return ``gradient / y ** (p - 1)``, zero for y of zero."""
+    if p == 1:
+        return gradient
+    return pt.switch(pt.eq(y, 0), pt.zeros_like(y), gradient / (y if p == 2 else y ** (p - 1)))

@@ -1,4 +1,4 @@
-"""Define the Ops of pooling over the spatial axes of arrays of shape (N, C, *S)."""
+"""Pools."""
 
 from __future__ import annotations
 
@@ -18,12 +18,17 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import Dims, product_dim
-from pytensor_onnx.graph.node_flags import mark_guarded
+from pytensor_onnx.graph.traversal import mark_guarded
 from pytensor_onnx.ops.networks.conv_ops import Conv, transposed_onto
-from pytensor_onnx.ops.networks.network_op import NetworkOp
-from pytensor_onnx.ops.networks.powers import absolute_power, over_power, root, slope
+from pytensor_onnx.ops.networks.network_op import (
+    NetworkOp,
+    absolute_power,
+    over_power,
+    root,
+    sizes_of,
+    slope,
+)
 from pytensor_onnx.ops.networks.resize import repeated
-from pytensor_onnx.ops.networks.static_sizes import sizes_of
 from pytensor_onnx.ops.networks.windows import Windows, pad, taps
 
 _MOST_POSITIONS = 1 << 24
@@ -327,3 +332,74 @@ def repeat_elements(build: Builder, x: ir.Value, times: Sequence[int]) -> ir.Val
         coordinate_transformation_mode="asymmetric",
         nearest_mode="floor",
     )
+
+
+class GlobalPool(NetworkOp):
+    """Base of the Ops of global pooling."""
+
+    __props__: tuple[str, ...] = ()
+
+    def _axes(self, x: TensorVariable) -> list[int]:
+        return list(range(2, x.type.ndim))
+
+
+class GlobalMaxPool(GlobalPool):
+    """Maximum of each channel, NaN for a channel with a NaN."""
+
+    def build_inner_graph(self, x: TensorVariable) -> list[Variable]:
+        """Reduce the spatial axes."""
+        return [pt.max(x, axis=self._axes(x), keepdims=True)]
+
+    def emit(self, build: Builder, x: ir.Value) -> ir.Value:
+        """Emit the operator."""
+        return build.GlobalMaxPool(x)
+
+    def pullback(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        output_grads: Sequence[Variable],
+    ) -> list[Variable]:
+        """Route the channel's gradient to its first maximum."""
+        (x,), (gradient,) = inputs, output_grads
+        flat = x.flatten(3)
+        wins = pt.eq(pt.arange(flat.shape[2]), pt.argmax(flat, axis=2, keepdims=True))
+        return [pt.switch(wins, gradient.flatten(3), pt.zeros_like(flat)).reshape(x.shape)]
+
+
+class GlobalAveragePool(GlobalPool):
+    """Mean of each channel."""
+
+    def build_inner_graph(self, x: TensorVariable) -> list[Variable]:
+        """Reduce the spatial axes."""
+        return [pt.mean(x, axis=self._axes(x), keepdims=True).astype(x.type.dtype)]
+
+    def emit(self, build: Builder, x: ir.Value) -> ir.Value:
+        """Emit the operator."""
+        return build.GlobalAveragePool(x)
+
+
+class GlobalLpPool(GlobalPool):
+    """The p-norm of each channel."""
+
+    __props__ = ("p",)
+    p: int
+
+    def build_inner_graph(self, x: TensorVariable) -> list[Variable]:
+        """Reduce the spatial axes."""
+        total = pt.sum(absolute_power(x, self.p), axis=self._axes(x), keepdims=True)
+        return [root(total, self.p).astype(x.type.dtype)]
+
+    def emit(self, build: Builder, x: ir.Value) -> ir.Value:
+        """Emit the operator."""
+        return build.GlobalLpPool(x, p=self.p)
+
+    def pullback(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        output_grads: Sequence[Variable],
+    ) -> list[Variable]:
+        """Differentiate the norm, with a gradient of zero at zero."""
+        (x,), (y,), (gradient,) = inputs, outputs, output_grads
+        return [slope(x, self.p) * over_power(gradient, y, self.p)]

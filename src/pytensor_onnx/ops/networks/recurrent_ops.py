@@ -11,8 +11,7 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.ops.networks.network_op import NetworkOp
-from pytensor_onnx.ops.networks.static_sizes import Size, size_of
+from pytensor_onnx.ops.networks.network_op import NetworkOp, Size, size_of
 
 if TYPE_CHECKING:
     import onnx_ir as ir

@@ -1,16 +1,19 @@
-"""Describe windows that slide over the spatial axes of an array."""
+"""Windows over spatial axes: strides, dilations and padding."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+import onnx_ir as ir
 import pytensor.tensor as pt
+from pytensor.gradient import disconnected_type
+from pytensor.graph.basic import Apply, Variable
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.ops.networks.padding import pad_constant
-from pytensor_onnx.ops.networks.static_sizes import Size, sizes_of, window_count
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.ops.networks.network_op import NetworkOp, Size, sizes_of, window_count
 
 type Ints = int | Sequence[int]
 type Padding = int | Sequence[int | tuple[int, int]]
@@ -229,3 +232,212 @@ def pad(x: TensorVariable, windows: Windows, value: float) -> TensorVariable:
 
 def _smaller(a: Size, b: Size) -> Size:
     return min(a, b) if isinstance(a, int) and isinstance(b, int) else pt.minimum(a, b)
+
+
+SPATIAL_RANKS = (1, 2, 3)
+
+
+def make_windows(
+    rank: int, window: Ints, stride: Ints | None, padding: Padding, dilation: Ints, ceil_mode: bool
+) -> Windows:
+    """Check the arguments of a sliding window and expand them to all spatial axes.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not made of ints, has another length than the number of spatial axes, is
+        out of range, or a window could lie wholly in the padding.
+
+    Examples
+    --------
+    >>> windows = make_windows(2, 3, None, (1, (0, 2)), 1, False)
+    >>> windows.stride, windows.padding
+    ((3, 3), ((1, 1), (0, 2)))
+    """
+    windows = Windows(
+        window=per_axis("window", window, rank),
+        stride=per_axis("stride", window if stride is None else stride, rank),
+        padding=_pairs(padding, rank),
+        dilation=per_axis("dilation", dilation, rank),
+        ceil_mode=bool(ceil_mode),
+    )
+    for size, pads in zip(windows.window, windows.padding, strict=True):
+        if max(pads) >= size:
+            raise ValueError(
+                f"padding {pads} must be smaller than the window of {size}: a window could lie "
+                "wholly in the padding"
+            )
+    return windows
+
+
+def spatial_rank(x: TensorVariable, name: str) -> int:
+    """Return the number of spatial axes of an array of shape (N, C, *S).
+
+    Raises
+    ------
+    TypeError
+        If it is not an array of floats.
+    ValueError
+        If it does not have one to three spatial axes.
+    """
+    if x.type.dtype not in ("float16", "float32", "float64"):
+        raise TypeError(f"{name} takes an array of floats; got one of {x.type.dtype}")
+    if x.type.ndim - 2 not in SPATIAL_RANKS:
+        raise ValueError(
+            f"{name} takes an array of shape (batch, channels, *spatial) with one to three spatial "
+            f"axes; got one of {x.type.ndim} dimensions"
+        )
+    return x.type.ndim - 2
+
+
+def per_axis(name: str, value: Ints, rank: int, smallest: int = 1) -> tuple[int, ...]:
+    """Return an argument as one int for each spatial axis.
+
+    Examples
+    --------
+    >>> per_axis("stride", 2, 3), per_axis("stride", (1, 2), 2)
+    ((2, 2, 2), (1, 2))
+    """
+    values = [value] * rank if isinstance(value, int) else list(value)
+    if len(values) != rank:
+        raise ValueError(f"{name}={value} must be one int, or {rank}: one for each spatial axis")
+    if any(isinstance(v, bool) or not hasattr(v, "__index__") for v in values):
+        raise TypeError(f"{name}={value} must be made of ints")
+    if any(v < smallest for v in values):
+        raise ValueError(f"{name}={value} must not be less than {smallest}")
+    return tuple(int(v) for v in values)
+
+
+def _pairs(padding: Padding, rank: int) -> tuple[tuple[int, int], ...]:
+    entries = [padding] * rank if isinstance(padding, int) else list(padding)
+    if len(entries) != rank:
+        raise ValueError(
+            f"padding={padding} must be one int, or {rank} ints or (before, after) pairs: one for "
+            "each spatial axis"
+        )
+    pairs = []
+    for entry in entries:
+        before, after = per_axis("padding", entry, 2, smallest=0)
+        pairs.append((before, after))
+    return tuple(pairs)
+
+
+type Width = int | TensorVariable
+
+
+class ZeroPad(NetworkOp):
+    """Array (N, C, *S) with zeros before and after its spatial axes.
+
+    The second input is a vector of widths: those before all spatial axes, then those after them.
+    """
+
+    __props__ = ()
+
+    def build_inner_graph(self, x: TensorVariable, widths: TensorVariable) -> list[Variable]:
+        """Join the array with zeros, one axis after the other."""
+        rank = x.type.ndim - 2
+        for axis in range(2, 2 + rank):
+            shape = [x.shape[i] for i in range(x.type.ndim)]
+            before, after = (
+                pt.zeros((*shape[:axis], widths[i], *shape[axis + 1 :]), dtype=x.type.dtype)
+                for i in (axis - 2, axis - 2 + rank)
+            )
+            x = pt.concatenate([before, x, after], axis=axis)
+        return [x]
+
+    def emit(self, build: Builder, x: ir.Value, widths: ir.Value) -> ir.Value:
+        """Emit the operator, for the spatial axes."""
+        return build.Pad(x, widths, None, build.ints(range(2, len(build.dims(x)))))
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        """Declare that the widths have no gradient."""
+        return [[True], [False]]
+
+    def pullback(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        cotangents: Sequence[Variable],
+    ) -> list[Variable]:
+        """Slice the gradient to the original array."""
+        x, widths = inputs
+        (cotangent,) = cotangents
+        box = [
+            slice(widths[axis - 2], widths[axis - 2] + x.shape[axis])
+            for axis in range(2, x.type.ndim)
+        ]
+        return [cotangent[(slice(None), slice(None), *box)], disconnected_type()]
+
+
+def pad_with_zeros(x: TensorVariable, pads: Sequence[tuple[Width, Width]]) -> TensorVariable:
+    """Add zeros before and after each spatial axis of an array (N, C, *S).
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> pad_with_zeros(pt.tensor(shape=(1, 1, 3)), [(1, 2)]).type.shape
+    (1, 1, 6)
+    """
+    if all(isinstance(width, int) for pair in pads for width in pair):
+        return pad_constant(x, ((0, 0), (0, 0), *pads), 0)
+    widths = [
+        np.int64(w) if isinstance(w, int) else w for i in (0, 1) for w in (p[i] for p in pads)
+    ]
+    return ZeroPad()(x, pt.stack(widths))
+
+
+Widths = tuple[tuple[int, int], ...]
+
+
+class ConstantPad(NetworkOp):
+    """Array with a constant value added before and after it along each axis.
+
+    Parameters
+    ----------
+    widths
+        Number of elements added before and after, for each axis.
+    value
+        The constant.
+    """
+
+    __props__ = ("widths", "value")
+    widths: Widths
+    value: float
+
+    def build_inner_graph(self, x: TensorVariable) -> list[Variable]:
+        """Join the array with the constant, one axis after the other."""
+        fill = np.asarray(self.value, dtype=x.type.dtype)
+        for axis, widths in enumerate(self.widths):
+            sizes = sizes_of(x, 0)
+            before, after = (
+                [pt.full((*sizes[:axis], width, *sizes[axis + 1 :]), fill)] if width else []
+                for width in widths
+            )
+            x = pt.concatenate([*before, x, *after], axis=axis)
+        return [x]
+
+    def emit(self, build: Builder, x: ir.Value) -> ir.Value:
+        """Emit the operator, whose widths are first those before all axes."""
+        pads = build.ints([pair[i] for i in (0, 1) for pair in self.widths])
+        return build.Pad(x, pads, *([] if self.value == 0 else [build.number_like(x, self.value)]))
+
+    def pullback(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        output_grads: Sequence[Variable],
+    ) -> list[Variable]:
+        """Slice the gradient to the original array."""
+        (gradient,) = output_grads
+        return [
+            gradient[
+                tuple(slice(before, -after if after else None) for before, after in self.widths)
+            ]
+        ]
+
+
+def pad_constant(x: TensorVariable, widths: Widths, value: float) -> TensorVariable:
+    """Pad an array by a constant; return the array for widths of zero."""
+    if not any(map(any, widths)):
+        return x
+    return ConstantPad(widths=widths, value=value)(x)

@@ -2,7 +2,7 @@
 
 Runtimes compute logarithms and exponentials by libraries of their own, which differ in the last
 bits. These Ops are defined by sums, products, quotients and comparisons, which IEEE 754 rounds
-alike everywhere; `pytensor_onnx.functions.special.portable_formulas` has the definitions. Powers of
+alike everywhere; `pytensor_onnx.functions.special.exponential` has the definitions. Powers of
 two are looked up in a table of them.
 """
 

@@ -7,12 +7,13 @@ from collections import defaultdict
 from functools import cache
 
 from pytensor_onnx.passes.defects.avoided import AVOIDED_DEFECTS
-from pytensor_onnx.passes.defects.non_finite import NON_FINITE_DEFECTS
-from pytensor_onnx.passes.defects.optimizer_defects import OPTIMIZER_DEFECTS
+from pytensor_onnx.passes.defects.numeric_defects import NON_FINITE_DEFECTS, ROUNDING_DEFECTS
+from pytensor_onnx.passes.defects.optimizer_defects import (
+    OPTIMIZER_DEFECTS,
+    RECURRENT_DEFECTS,
+    SIZE_DEFECTS,
+)
 from pytensor_onnx.passes.defects.record import ByDefinition, Decomposition, Defect, Guard
-from pytensor_onnx.passes.defects.recurrent_defects import RECURRENT_DEFECTS
-from pytensor_onnx.passes.defects.rounding_defects import ROUNDING_DEFECTS
-from pytensor_onnx.passes.defects.size_defects import SIZE_DEFECTS
 
 __all__ = [
     "DEFECTS",

@@ -9,10 +9,8 @@ _INTEGER_TESTS = "tests/targets/test_integer_defects.py"
 _SIZE_TESTS = "tests/targets/test_size_defects.py"
 _ACCURACY_TESTS = "tests/targets/test_accuracy_defects.py"
 _BOOL = frozenset({ir.DataType.BOOL})
-_COLUMN = (
-    "A vector on the right stays a matrix of one column (`passes/fusions/vector_products.py`)."
-)
-_NEAR_PATTERNS = "`tests/passes/optimizer_guards/test_keep_apart.py` has graphs next to the pattern"
+_COLUMN = "A vector on the right stays a matrix of one column (`passes/fusions/fuse_products.py`)."
+_NEAR_PATTERNS = "`tests/passes/test_keep_apart.py` has graphs next to the pattern"
 
 AVOIDED_DEFECTS = (
     Defect(
@@ -37,7 +35,7 @@ AVOIDED_DEFECTS = (
             f"{_INTEGER_TESTS}::test_integer_pow_rounds_above_2_53",
             f"{_INTEGER_TESTS}::test_integer_pow_does_not_wrap_around",
         ),
-        treatment="Lowered to products by squares (`dispatch/elementwise/integer_arithmetic.py`): "
+        treatment="Lowered to products by squares (`dispatch/elementwise.py`): "
         "the standard does not define overflow and negative exponents.",
     ),
     Defect(
@@ -46,7 +44,7 @@ AVOIDED_DEFECTS = (
         dtypes=INTEGERS,
         reason="One divisor of zero ends the run with an error.",
         tests=(f"{_INTEGER_TESTS}::test_integer_division_by_zero_fails",),
-        treatment="No divisor is zero (`dispatch/elementwise/integer_arithmetic.py`): the standard "
+        treatment="No divisor is zero (`dispatch/elementwise.py`): the standard "
         "leaves it undefined.",
     ),
     Defect(
@@ -55,8 +53,7 @@ AVOIDED_DEFECTS = (
         dtypes=frozenset({ir.DataType.INT32, ir.DataType.INT64}),
         reason="The smallest integer divided by -1 ends the process.",
         tests=(f"{_INTEGER_TESTS}::test_integer_division_that_overflows_ends_the_process",),
-        treatment="No divisor is -1 (`dispatch/elementwise/integer_arithmetic.py`): the standard "
-        "leaves it undefined.",
+        treatment="No divisor is -1 (`dispatch/elementwise.py`): the standard leaves it undefined.",
     ),
     Defect(
         name="integer Einstein sums through double",
@@ -64,7 +61,7 @@ AVOIDED_DEFECTS = (
         dtypes=INTEGERS,
         reason="Integers above 2^53 are rounded.",
         tests=(f"{_INTEGER_TESTS}::test_integer_reductions_round_above_2_53",),
-        treatment="PyTensor's products take its place (`rewriting/products/inlined_products.py`).",
+        treatment="PyTensor's products take its place (`rewriting/products.py`).",
     ),
     Defect(
         name="reciprocals of integers",
@@ -144,7 +141,7 @@ AVOIDED_DEFECTS = (
         dtypes=_BOOL,
         reason="The run fails; over no numbers it does not.",
         tests=(f"{_SIZE_TESTS}::test_reductions_refuse_to_reduce_no_booleans",),
-        treatment="Booleans are reduced as integers (`dispatch/reductions/careduce.py`).",
+        treatment="Booleans are reduced as integers (`dispatch/reductions.py`).",
     ),
     Defect(
         name="layer norm of no elements",
@@ -180,7 +177,7 @@ AVOIDED_DEFECTS = (
         operators=("Loop",),
         reason="Rows have shape (0, 0) and not (0, n) where the body does not tell n.",
         tests=(f"{_SIZE_TESTS}::test_loop_of_no_steps_forgets_the_shape_of_its_rows",),
-        treatment="A Reshape tells the sizes (`dispatch/loops/scan_outputs.py`).",
+        treatment="A Reshape tells the sizes (`dispatch/loops/scan_histories.py`).",
     ),
     Defect(
         name="products of one matrix with no matrices",

@@ -8,7 +8,7 @@ import onnx_ir as ir
 from pytensor_onnx.passes.node_walk import Form
 
 if TYPE_CHECKING:
-    from pytensor_onnx.passes.optimizer_guards.inlined import Inlined
+    from pytensor_onnx.passes.forms.guard_forms import Inlined
 
 OLDER = ("onnxruntime 1.18", "onnxruntime 1.22")
 """Earlier versions of ONNX Runtime."""

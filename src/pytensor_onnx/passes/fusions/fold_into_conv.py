@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 import onnx_ir as ir
 
-from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.builder import Builder, Fallback, carry_fallback, fallback_of
 from pytensor_onnx.graph.dims import dims_of
-from pytensor_onnx.graph.fallbacks import Fallback, carry_fallback, fallback_of
 from pytensor_onnx.graph.inference import dtype_of
 from pytensor_onnx.passes.matching import (
     constant_of,
+    inherit_name,
     is_operator,
     producer_of,
     required,
@@ -20,7 +20,6 @@ from pytensor_onnx.passes.matching import (
 )
 from pytensor_onnx.passes.node_rules import node_rule
 from pytensor_onnx.passes.node_walk import NodeBuilder, emit_alike
-from pytensor_onnx.passes.stored_constants import inherit_name
 
 _DEFAULT_EPSILON = 1e-5
 

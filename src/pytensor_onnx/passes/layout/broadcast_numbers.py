@@ -14,9 +14,8 @@ from pytensor_onnx.graph.inference import is_elementwise
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.traversal import all_nodes
-from pytensor_onnx.passes.matching import constant_of
+from pytensor_onnx.passes.matching import constant_of, store_constants
 from pytensor_onnx.passes.model_pass import model_pass
-from pytensor_onnx.passes.stored_constants import store_constants
 
 FEWEST_ELEMENTS = 256
 """Known size of a result from which on a node for the axes of a computed number is no loss."""

@@ -16,8 +16,14 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
-from pytensor_onnx.passes.layout.moved import Moved, Perm, inverse
-from pytensor_onnx.passes.layout.operands import keep_meta, transposed_constant, with_axes
+from pytensor_onnx.passes.layout.layout_rules import (
+    Moved,
+    Perm,
+    inverse,
+    keep_meta,
+    transposed_constant,
+    with_axes,
+)
 from pytensor_onnx.passes.layout.walk import (
     Walk,
     is_transpose,
@@ -25,10 +31,9 @@ from pytensor_onnx.passes.layout.walk import (
     perm_of,
     wide_axes,
 )
-from pytensor_onnx.passes.matching import is_constant
+from pytensor_onnx.passes.matching import is_constant, store_constants
 from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.node_walk import remove_unused
-from pytensor_onnx.passes.stored_constants import store_constants
 
 UNKNOWN_SIZE = 8
 CHANNELS_FIRST = frozenset(

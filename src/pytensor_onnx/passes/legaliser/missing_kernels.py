@@ -7,11 +7,11 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from pytensor_onnx.errors import UnsupportedOpError
-from pytensor_onnx.graph.origins import LINE, OP
-from pytensor_onnx.graph.signatures import signature, type_of_text
+from pytensor_onnx.graph.inference import signature, type_of_text
+from pytensor_onnx.graph.names import LINE, OP
 from pytensor_onnx.graph.traversal import all_nodes, nodes_of_model
 from pytensor_onnx.targets import Profile, main_type
-from pytensor_onnx.targets.schema import MAIN_TYPES
+from pytensor_onnx.targets.kernel_tables import MAIN_TYPES
 
 _CONTAINERS = ("If", "Loop", "Scan")
 _SHOWN, _SHOWN_OPERATORS = 10, 4

@@ -1,4 +1,4 @@
-"""Bring sums and products into PyTensor's canonical form in linear time.
+"""Canonical forms of sums and products.
 
 The canonical form of a nested sum is one sum of all terms, even if an inner sum has other uses. In
 a network of residual layers, where the k-th layer is a sum of k terms, that takes quadratic time;
@@ -6,12 +6,15 @@ products, and sums within products, take more. Here, a sum or product of more th
 left as written if one of its inner results has other uses.
 """
 
+import numpy as np
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import NodeRewriter
 from pytensor.scalar import basic as ps
+from pytensor.tensor.basic import constant
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import add, mul, neg, reciprocal, sub, true_div
+from pytensor.tensor.rewriting.elemwise import local_upcast_elemwise_constant_inputs
 from pytensor.tensor.rewriting.math import (
     local_greedy_distributor,
     local_mul_canonizer,
@@ -27,14 +30,15 @@ from pytensor_onnx.rewriting.elementwise.arithmetic_guards import (
     may_be_number,
     sizes_follow_from_shapes,
 )
-from pytensor_onnx.rewriting.elementwise.signed_sums import negated, sum_canonizer
-from pytensor_onnx.rewriting.engine.guarded import quietly
+from pytensor_onnx.rewriting.elementwise.formulas import negated, sum_canonizer
 from pytensor_onnx.rewriting.engine.predicates import (
     Kinds,
     applies,
+    made_by,
+    quietly,
     without_leading_axes,
 )
-from pytensor_onnx.rules import rewrites_nodes
+from pytensor_onnx.rules import rewrites_graphs, rewrites_nodes
 
 MOST_TERMS = 32
 
@@ -267,3 +271,104 @@ def terms_of(fgraph: FunctionGraph, variable: Variable, kinds: Kinds) -> list[Va
 
 def _only_adds_leading_axes(node: Apply) -> bool:
     return isinstance(node.op, DimShuffle) and node.op.is_left_expand_dims
+
+
+# Give numbers the dtype and rank of their operands before equal constants are merged.
+#
+# PyTensor does the same in its canonical form, in quadratic time: when all zeros of a graph are one
+# constant, a change of one use visits all others, and each new node copies the set of all
+# variables. So it is done first, and in place. An operand changes once, and equal numbers share a
+# constant.
+
+REASON = "fit_numbers"
+
+
+@rewrites_graphs(
+    family="elementwise",
+    purpose="compile time",
+    identity="cast(2) and expand(2) = constants of the operand's dtype and rank",
+    requires="numbers beside arrays",
+    measured="benchmarks/NOTES.md, Compilation",
+    begins_at=("Elemwise",),
+)
+def fit_numbers(fgraph: FunctionGraph) -> None:
+    """Constant-fold casts and expansions of numbers.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> x = pt.dmatrix("x")
+    >>> graph = FunctionGraph([x], [pt.maximum(x, 0)], clone=False)
+    >>> fit_numbers.rewrite(graph)
+    >>> graph.outputs[0].owner.inputs[1].type
+    TensorType(float64, shape=(1, 1))
+    """
+    constants = _Constants()
+    nodes = fgraph.toposort()
+    for node in nodes:
+        if applies(node):
+            constants.fit_operands(fgraph, node)
+    for node in nodes:
+        if isinstance(node.op, DimShuffle) and node in fgraph.apply_nodes:
+            data = _data(node.outputs[0])
+            if data is not None and data.size == 1:
+                fgraph.replace(node.outputs[0], constants.make(data), reason=REASON)
+
+
+class _Constants:
+    """The constants made for a graph, and the Elemwise nodes whose constants PyTensor upcasts."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[str, tuple[int, ...], bytes], TensorConstant] = {}
+        self._upcast: dict[tuple[object, ...], bool] = {}
+
+    def make(self, data: np.ndarray) -> TensorConstant:
+        """Return a constant, the same for equal numbers."""
+        if data.size != 1:
+            return constant(data)
+        key = (data.dtype.str, data.shape, data.tobytes())
+        if key not in self._made:
+            self._made[key] = constant(data)
+        return self._made[key]
+
+    def fit_operands(self, fgraph: FunctionGraph, node: Apply) -> None:
+        """Give each constant operand the dtype of the result, and numbers the rank."""
+        data = [_data(x) for x in node.inputs]
+        if all(value is None for value in data):
+            return
+        upcast = self._is_upcast(fgraph, node, data)
+        for i, (x, value) in enumerate(zip(node.inputs, data, strict=True)):
+            if value is None:
+                continue
+            fitted = value.astype(node.outputs[0].type.dtype, copy=False) if upcast else value
+            if x.owner is not None or fitted.dtype != value.dtype:
+                # The type of the node stays, and only that of this operand changes.
+                fgraph.change_node_input(node, i, self.make(fitted), reason=REASON, check=False)
+
+    def _is_upcast(self, fgraph: FunctionGraph, node: Apply, data: list[np.ndarray | None]) -> bool:
+        """Return whether PyTensor gives constants the dtype of the result of a node."""
+        if all(value is None or value.dtype == node.outputs[0].type.dtype for value in data):
+            return False
+        operands = [
+            (x.type.dtype, value is None) for x, value in zip(node.inputs, data, strict=True)
+        ]
+        key = (node.op, *operands)
+        if key not in self._upcast:
+            inputs = [
+                x if value is None else constant(value)
+                for x, value in zip(node.inputs, data, strict=True)
+            ]
+            twin = node.clone_with_new_inputs(inputs)
+            self._upcast[key] = bool(local_upcast_elemwise_constant_inputs.transform(fgraph, twin))
+        return self._upcast[key]
+
+
+def _data(x: Variable) -> np.ndarray | None:
+    """Return the values of a constant, or of a number that was given further axes."""
+    if isinstance(x, TensorConstant):
+        return x.data
+    if added := made_by(x, DimShuffle):
+        data = _data(added.inputs[0])
+        if data is not None and data.size == 1:
+            return data.reshape((1,) * x.type.ndim)
+    return None

@@ -32,8 +32,7 @@ from pytensor.tensor.subtensor import Subtensor, indices_from_subtensor
 from pytensor.tensor.type import TensorType
 
 from pytensor_onnx.compat.pytensor import is_shape_i_of_x, unpack_shape_vector
-from pytensor_onnx.rewriting.engine.guarded import guard
-from pytensor_onnx.rewriting.engine.predicates import integer_of, made_by
+from pytensor_onnx.rewriting.engine.predicates import guard, integer_of, made_by
 
 
 def is_known_to_have_elements(node: Apply) -> bool:

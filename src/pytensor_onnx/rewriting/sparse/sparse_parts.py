@@ -1,4 +1,4 @@
-"""The vectors of a compressed sparse matrix, and the rows and columns of its entries."""
+"""Parts of sparse matrices and their conversions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.op import Op
 from pytensor.raise_op import CheckAndRaise
-from pytensor.sparse.basic import Cast
+from pytensor.sparse.basic import (
+    CSM,
+    Cast,
+    CSMProperties,
+    DenseFromSparse,
+    SparseFromDense,
+    Transpose,
+)
 from pytensor.sparse.type import SparseTensorType
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
@@ -19,7 +26,10 @@ from pytensor_onnx.encodings.complex_numbers import REAL, ComplexNumbers
 from pytensor_onnx.encodings.registry import Rewrite, Tensors, registered
 from pytensor_onnx.encodings.sparse_matrices import SparseMatrices
 from pytensor_onnx.ops.encoded import Decode, Encode
-from pytensor_onnx.ops.sparse import EntryRows, SegmentSum
+from pytensor_onnx.ops.sparse import EntryRows, RowProducts, ScaledRowSums, SegmentSum, Take
+from pytensor_onnx.rewriting.complex.complex_elementwise import ENCODING as COMPLEX, is_complex
+from pytensor_onnx.rewriting.complex.complex_linalg import product_of_parts
+from pytensor_onnx.rewriting.complex.complex_structure import by_part
 
 ENCODING = registered(SparseMatrices)
 _PAIRS = registered(ComplexNumbers)
@@ -219,3 +229,131 @@ def checked_shape(dense: TensorVariable, x: Compressed) -> TensorVariable:
     """Return a dense matrix if it has the shape of a sparse one, else fail."""
     sizes = [(dense.shape[0], x.n_rows), (dense.shape[1], x.n_cols)]
     return same_size(dense, sizes, "inconsistent shapes")
+
+
+@rewrites(CSMProperties)
+def properties(op: CSMProperties, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
+    """Return the vectors, and the shape in the dtype that PyTensor has it in."""
+    x = Compressed.of(node.inputs[0], inputs[0])
+    x.indptr.tag.matrix = x
+    return [[x.data], [x.indices], [x.indptr], [pt.cast(x.shape, "int32")]]
+
+
+@rewrites(CSM)
+def from_vectors(op: CSM, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
+    """Return checked vectors, without surplus entries after the last one."""
+    data, indices, indptr, shape = (tensors[0] for tensors in inputs)
+    known = _matrix_with(op.format, indices, indptr, shape)
+    sized = indices if known is None else known.data
+    data = same_size(
+        data,
+        [(data.shape[0], sized.shape[0])],
+        "Data must have the same number of elements as indices",
+    )
+    if known is not None:
+        return [known.with_data(data).tensors]
+    n_major, n_minor = shape[0], shape[1]
+    if op.format == "csc":
+        n_major, n_minor = n_minor, n_major
+    # A runtime would count negative indices from the end, and take others for the next row.
+    indices = CheckAndRaise(IndexError, "index out of range of the sparse matrix")(
+        indices, pt.all(pt.ge(indices, 0)), pt.all(pt.lt(indices, n_minor))
+    )
+    indptr = CheckAndRaise(ValueError, "index pointer values must not decrease")(
+        indptr, pt.all(pt.ge(indptr[1:], indptr[:-1]))
+    )
+    indptr = same_size(
+        indptr,
+        [(indptr.shape[0] - 1, n_major), (indptr[0], 0)],
+        "index pointer should start with 0 and have an element for each row (CSR) or column "
+        "(CSC) and one more",
+    )
+    last = CheckAndRaise(
+        ValueError,
+        "Last value of index pointer should be less than the size of index and data arrays",
+    )(indptr[-1], indptr[-1] <= indices.shape[0])
+    return [Compressed(op.format, data[:last], indices[:last], indptr, shape).tensors]
+
+
+def _matrix_with(
+    format: str, indices: TensorVariable, indptr: TensorVariable, shape: TensorVariable
+) -> Compressed | None:
+    """Return the sparse matrix that all vectors are properties of, or None if there is none."""
+    known = getattr(indptr.tag, "matrix", None)
+    if known is None or known.format != format or known.indices is not indices:
+        return None
+    is_own = shape.owner is not None and shape.owner.inputs[0] is known.shape
+    return known if is_own and shape.type.dtype == "int32" else None
+
+
+@rewrites(DenseFromSparse)
+def to_dense(op: DenseFromSparse, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
+    """Return the sums of the entries of each place."""
+    return [[Compressed.of(node.inputs[0], inputs[0]).dense()]]
+
+
+@rewrites(SparseFromDense)
+def to_sparse(op: SparseFromDense, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors] | None:
+    """Return the elements that are not zero."""
+    if op.format not in ("csr", "csc"):
+        return None
+    return [from_dense(inputs[0][0], op.format).tensors]
+
+
+def from_dense(x: TensorVariable, format: str) -> Compressed:
+    """Return the elements of a dense matrix that are not zero."""
+    if format == "csc":
+        return from_dense(x.T, "csr").transposed
+    rows, cols = pt.nonzero(x)
+    return Compressed("csr", x[rows, cols], cols, row_pointers(rows, x.shape[0]), pt.shape(x))
+
+
+@rewrites(Transpose)
+def transpose(op: Transpose, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
+    """Return the vectors in the other format."""
+    return [Compressed.of(node.inputs[0], inputs[0]).transposed.tensors]
+
+
+@rewrites(Cast)
+def cast(op: Cast, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
+    """Return the matrix in another dtype; a real one drops the imaginary parts."""
+    x = Compressed.of(node.inputs[0], inputs[0])
+    data = x.data if op.out_type.startswith("complex") else pt.real(x.data)
+    return [x.with_data(pt.cast(data, op.out_type)).tensors]
+
+
+@COMPLEX.rewrites(Take, SegmentSum)
+def by_real_and_imaginary_part(op: Op, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
+    """Take or add the real and the imaginary parts."""
+    return by_part(op, node, inputs, slice(1))
+
+
+@COMPLEX.rewrites(ScaledRowSums, RowProducts)
+def multiply_rows(op: Op, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
+    """Multiply complex rows by the products of their real and imaginary parts."""
+    return product_of_parts(op, node, inputs, factors=(0, 2))
+
+
+def less(x: TensorVariable, y: TensorVariable) -> TensorVariable:
+    """Return whether numbers are less than others, in SciPy's order."""
+    return _ordered(pt.lt, x, y)
+
+
+def greater(x: TensorVariable, y: TensorVariable) -> TensorVariable:
+    """Return whether numbers are greater than others, in SciPy's order."""
+    return _ordered(pt.gt, x, y)
+
+
+def _ordered(
+    compare: Callable[[TensorVariable, TensorVariable], TensorVariable],
+    x: TensorVariable,
+    y: TensorVariable,
+) -> TensorVariable:
+    """Compare by the real parts, equal ones by the imaginary parts.
+
+    NumPy's comparison of arrays is false for NaN in any part, SciPy's for NaN in a compared one.
+    """
+    if not is_complex(x):
+        return compare(x, y)
+    by_imag = compare(pt.imag(x), pt.imag(y))
+    return pt.switch(pt.eq(pt.real(x), pt.real(y)), by_imag, compare(pt.real(x), pt.real(y)))

@@ -1,1 +1,0 @@
-"""Lowerings of linear algebra."""

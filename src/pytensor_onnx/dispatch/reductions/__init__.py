@@ -1,1 +1,0 @@
-"""Lowerings of reductions and cumulative operations."""

@@ -1,1 +1,0 @@
-"""Lowerings of sorting and searching."""

@@ -1,1 +1,0 @@
-"""Roots and minima, found by bounded loops around the graph of a function."""

@@ -1,1 +1,0 @@
-"""Ops of convolutions and Fourier transforms."""

@@ -1,0 +1,1 @@
+"""Forms of operators that take the place of nodes which a runtime computes wrongly or slowly."""

@@ -1,1 +1,0 @@
-"""Guards against wrong rewrites of ONNX Runtime's optimizer."""

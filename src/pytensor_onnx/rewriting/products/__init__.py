@@ -1,1 +1,0 @@
-"""Rewrites of products of vectors and matrices."""

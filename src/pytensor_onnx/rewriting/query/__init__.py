@@ -1,0 +1,1 @@
+"""The query of rewrites: which run, in which order, under which conditions."""

@@ -1,1 +1,0 @@
-"""Rewrites of reductions and cumulative operations."""

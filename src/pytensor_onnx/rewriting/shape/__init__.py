@@ -1,1 +1,0 @@
-"""Rewrites of shapes, sizes and the creation of arrays."""

@@ -1,1 +1,0 @@
-"""Rewrites of convolutions and Fourier transforms."""
