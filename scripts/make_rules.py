@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytensor_onnx.pipeline  # noqa: F401  (declares the passes)
+import pytensor_onnx.running.linker  # noqa: F401  (declares the rewrites)
 from pytensor_onnx.rules import Family, Rule, ledger
 
 ROOT = Path(__file__).parents[1]

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+import pytensor_onnx.running.linker  # noqa: F401  (declares the rewrites)
 from pytensor_onnx.compat import pytensor as compat
 from pytensor_onnx.rules import Rule, ledger
 from scripts.upstream import TEXTS, outcomes, verdict
