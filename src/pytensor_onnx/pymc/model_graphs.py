@@ -58,6 +58,8 @@ class ModelGraph:
     data_dims
         Dimensions of the inputs of data containers by name, numbers or names of axes, where they
         are known.
+    lengths
+        Lengths of dimensions that no input has, in place of those of the model.
 
     Attributes
     ----------
@@ -88,9 +90,11 @@ class ModelGraph:
         constrained: bool = False,
         data: str | Iterable[str] = "inputs",
         data_dims: Mapping[str, Dims] | None = None,
+        lengths: Mapping[str, int] | None = None,
     ) -> None:
         check_model(model)
         self.model = model
+        self._lengths = lengths or {}
         self.is_constrained = constrained
         self.data_dims = data_dims or {}
         self.containers = {v: self._input_for(v) for v in read_data(model, data)}
@@ -311,6 +315,9 @@ class ModelGraph:
                 length = self.model.dim_lengths.get(dim)
                 if isinstance(length, SharedVariable):
                     replacements.setdefault(length, tensor.shape[axis].astype(length.type.dtype))
+        for dim, known in self._lengths.items():
+            length = self.model.dim_lengths[dim]
+            replacements.setdefault(length, pt.constant(known, dtype=length.type.dtype))
         return replacements
 
     def _sizes(self, starts: Mapping[Variable, np.ndarray]) -> dict[Variable, tuple[Size, ...]]:

@@ -88,7 +88,7 @@ def posterior_of(idata: Any) -> Any:
         If there is none.
     """
     group = getattr(idata, "posterior", None)
-    if group is None and hasattr(idata, "children"):
+    if group is None and hasattr(idata, "children") and not idata.data_vars:
         raise ArgumentError(f"idata has no group posterior: {_FORMS}")
     posterior = idata if group is None else group
     if not isinstance(posterior, Mapping) and not hasattr(posterior, "data_vars"):
@@ -129,7 +129,8 @@ def check_lengths(model: pm.Model, arrays: Mapping[str, np.ndarray]) -> None:
             if labels is not None and len(labels) != array.shape[axis + 1]:
                 raise ArgumentError(
                     f"the draws of {name} have {array.shape[axis + 1]} values along {dim}: the "
-                    f"model has {len(labels)}"
+                    f"model has {len(labels)}, for which sample_vars=[{name!r}] draws it from its "
+                    "distribution"
                 )
 
 

@@ -20,6 +20,7 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.exporting.program.converting import fewer_collections
 from pytensor_onnx.exporting.program.program import ONNXProgram
+from pytensor_onnx.exporting.requests.options import ExportOptions
 from pytensor_onnx.exporting.verification.results import Verification
 from pytensor_onnx.exporting.verification.verification import checked_session
 from pytensor_onnx.named_dims import is_named, without_named
@@ -148,28 +149,63 @@ def export_predictor(
     (array([ 2., 20.]), (3, 2))
     """
     read = read_options("export_predictor", path, verify, options)
-    data = data if isinstance(data, str) else list(data)
     check_model(model)
-    graph = ModelGraph(model, data=data)
-    wanted = _read_outputs(graph, outputs)
+    request = PredictorRequest(
+        outputs=outputs,
+        draws=draws,
+        sample_vars=sample_vars,
+        quantiles=quantiles,
+        hdi_prob=hdi_prob,
+        categories=categories,
+        seed=seed,
+        row_id=row_id,
+    )
+    return predictor_of(ModelGraph(model, data=data), idata, request, read)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictorRequest:
+    """The arguments of `export_predictor` beside the model, the data, the draws and the options."""
+
+    outputs: Sequence[str] | Mapping[str, str | Sequence[str]] | None = None
+    draws: int | None = None
+    sample_vars: Sequence[str] = ()
+    quantiles: Sequence[float] = (0.05, 0.5, 0.95)
+    hdi_prob: float = posterior.MASS_OF_HDI
+    categories: Mapping[str, Sequence[int]] | None = None
+    seed: int | None = None
+    row_id: str | None = None
+
+
+def predictor_of(
+    graph: ModelGraph, idata: Any, request: PredictorRequest, read: ExportOptions
+) -> ONNXProgram:
+    """Export a predictor of the graphs of a model; see `export_predictor`."""
+    model, categories = graph.model, request.categories
+    wanted = _read_outputs(graph, request.outputs)
     parts = [
         part for name, kinds in wanted.items() for part in _parts(graph, name, kinds, categories)
     ]
     computed = [part.variable for part in parts]
     check_loops(model, computed)
-    given = _conditioned(graph, idata, sample_vars, computed)
-    arrays = read_posterior(idata, given, draws)
+    given, missing = conditioned(graph, idata, request.sample_vars, computed)
+    if missing:
+        raise ArgumentError(
+            f"the posterior has no draws of {', '.join(missing)}: name them in sample_vars to draw "
+            "them from their distributions"
+        )
+    arrays = read_posterior(idata, given, request.draws)
     check_lengths(model, arrays)
     if not given:
         raise ArgumentError(
             "no variable of the model has posterior draws: there is no fit to export"
         )
     stored = {v: pytensor.shared(arrays[v.name], v.name, shape=arrays[v.name].shape) for v in given}
-    keys = Keys(graph, seed, row_id)
+    keys = Keys(graph, request.seed, request.row_id)
     n_draws = len(next(iter(arrays.values())))
     computed, draws_of = _as_tensors(graph, computed, stored)
     batches = forward(computed, draws_of, n_draws, keys.seed, keys.by_rows)
-    summary = _Summaries(quantiles, hdi_prob, n_draws)
+    summary = _Summaries(request.quantiles, request.hdi_prob, n_draws)
     results = {}
     for part, values in zip(parts, batches, strict=True):
         for kind in part.kinds:
@@ -199,15 +235,13 @@ def export_predictor(
         details=Details(columns=columns, verified_length=size),
     )
     if is_sampled:
-        same: dict[str, Any] = {"outputs": outputs, "sample_vars": sample_vars, "data": data}
-        same |= {"quantiles": quantiles, "hdi_prob": hdi_prob, "categories": categories}
-        same |= {"seed": seed, "row_id": row_id, **options}
         checked_session(program.model, lambda: program.session_of_file)
-        program.verification = export_predictor(model, idata, draws=few, **same).verification
+        compared = predictor_of(graph, idata, replace(request, draws=few), replace(read, path=None))
+        program.verification = compared.verification
     if read.verify:
         program.verification = _of_draws(program.verification, few, n_draws)
-    if path is not None:
-        program.save(path)
+    if read.path is not None:
+        program.save(read.path)
     return program
 
 
@@ -314,10 +348,10 @@ def _read_outputs(graph: ModelGraph, outputs: Any) -> dict[str, tuple[str, ...]]
     return wanted
 
 
-def _conditioned(
+def conditioned(
     graph: ModelGraph, idata: Any, sample_vars: Sequence[str], computed: Sequence[Variable]
-) -> list[Variable]:
-    """Return the variables that take posterior draws."""
+) -> tuple[list[Variable], list[str]]:
+    """Return the variables that take posterior draws, and the names of those that lack them."""
     names = read_strings(sample_vars, "sample_vars")
     free = {str(v.name): v for v in graph.model.free_RVs}
     for name in names:
@@ -329,13 +363,7 @@ def _conditioned(
     drawn = [*graph.model.observed_RVs, *(free[k] for k in names)]
     given += _stand_ins(graph, posterior, given, absent, drawn)
     needed = set(ancestors(computed, blockers=given))
-    missing = [str(v.name) for v in absent if v in needed]
-    if missing:
-        raise ArgumentError(
-            f"the posterior has no draws of {', '.join(missing)}: name them in sample_vars to draw "
-            "them from their distributions"
-        )
-    return given
+    return given, [str(v.name) for v in absent if v in needed]
 
 
 def _stand_ins(
