@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pytensor_onnx.pymc.model_graphs import ModelGraph as ModelGraph
     from pytensor_onnx.pymc.model_sampling import sample as sample, to_datatree as to_datatree
     from pytensor_onnx.pymc.nutpie import nutpie_model as nutpie_model
+    from pytensor_onnx.pymc.predictions import predict as predict
     from pytensor_onnx.pymc.predictor import export_predictor as export_predictor
     from pytensor_onnx.pymc.provenance import parameter_names as parameter_names
     from pytensor_onnx.pymc.sampler import export_sampler as export_sampler
