@@ -20,6 +20,7 @@ from pytensor_onnx.running.session import MOST_SIZES, Session
 
 if TYPE_CHECKING:
     from pytensor_onnx.running.profiling import ProfiledSession
+    from pytensor_onnx.running.python_nodes import PartedGraph
 
 Shapes = tuple[Any, ...]
 DirectCall = Callable[[Sequence[Any], bool], list[Any] | None]
@@ -43,7 +44,7 @@ class Evaluation:
         outputs, None if the outputs are these.
     """
 
-    session: "Session | ProfiledSession"
+    session: "Session | ProfiledSession | PartedGraph"
     encode: Callable[[Sequence[Any]], list[Any]] | None = None
     decode: Callable[[list[np.ndarray], Sequence[Any]], list[Any]] | None = None
 

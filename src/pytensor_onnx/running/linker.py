@@ -40,6 +40,7 @@ from pytensor_onnx.rewriting.query.registration import (
     with_included,
 )
 from pytensor_onnx.running.executor import Evaluation, ONNXFunction, ONNXFunctionMaker
+from pytensor_onnx.running.python_nodes import UNSUPPORTED, PartedGraph, warn_of_python
 from pytensor_onnx.running.session import Session, SessionOptions, uses_kernels
 
 if TYPE_CHECKING:
@@ -65,6 +66,10 @@ class ONNXLinker(JITLinker):
         lay the values out once.
     assume_finite
         Whether to leave out the guards for NaN that the runtime's reductions need.
+    python_fallback
+        Whether Ops that cannot be converted run by their own Python implementation, with sessions
+        for the graph between them and one warning that lists them; compiling such a graph raises
+        `UnsupportedOpError` otherwise. Exports never have such Ops.
 
     Examples
     --------
@@ -87,6 +92,7 @@ class ONNXLinker(JITLinker):
         session_options: SessionOptions | None = None,
         freeze: bool = False,
         assume_finite: bool = False,
+        python_fallback: bool = True,
         allow_gc: bool | None = None,
         scheduler: Callable | None = None,
     ) -> None:
@@ -96,6 +102,7 @@ class ONNXLinker(JITLinker):
         self.freeze = freeze
         self.profile: Any = None
         self.assume_finite = assume_finite
+        self.python_fallback = python_fallback
 
     def accept(
         self,
@@ -130,13 +137,22 @@ class ONNXLinker(JITLinker):
         output_storage: Any,
         storage_map: Mapping[Variable, list[Any]],
         **kwargs: Any,
-    ) -> "Session | ProfiledSession":
-        """Convert the graph into a session, whose inputs are the graph's unfrozen inputs."""
+    ) -> "Session | ProfiledSession | PartedGraph":
+        """Convert the graph into a session, whose inputs are the graph's unfrozen inputs.
+
+        Nodes that cannot be converted run in Python, with a session for each part between them.
+        """
         frozen = self._frozen_inputs(fgraph)
         graph = _with_constants(fgraph, {v: storage_map[v][0] for v in frozen})
-        graph = tensor_graph(graph)
         has_kernels = uses_kernels(self.providers, self.session_options)
-        open_session, owners = self._converted(graph, has_kernels)
+        whole = graph
+        try:
+            graph = tensor_graph(whole)
+            open_session, owners = self._converted(graph, has_kernels)
+        except UNSUPPORTED as error:
+            if not self.python_fallback:
+                raise
+            return self._parted(whole, has_kernels, error)
         if self.profile and self.profile.flag_time_thunks:
             from pytensor_onnx.running.profiling import ProfiledSession
 
@@ -144,6 +160,25 @@ class ONNXLinker(JITLinker):
         session = open_session(self.session_options)
         _note_places(session, owners)
         return session
+
+    def _parted(self, graph: FunctionGraph, has_kernels: bool, error: Exception) -> PartedGraph:
+        """Return a graph with nodes that cannot be converted, cut at these, and warn of them."""
+        from pytensor_onnx.conversion import ConversionOptions, convert
+
+        options = ConversionOptions(opset_version=OPSET_VERSION)
+
+        def open_part(part: FunctionGraph) -> Session:
+            return self._converted(tensor_graph(part), has_kernels)[0](self.session_options)
+
+        parted = PartedGraph(
+            graph,
+            convert=lambda part: convert(tensor_graph(part), options),
+            open_part=open_part,
+            error=error,
+            is_timed=bool(self.profile and self.profile.flag_time_thunks),
+        )
+        warn_of_python(parted)
+        return parted
 
     def _converted(
         self, graph: FunctionGraph, has_kernels: bool
@@ -210,10 +245,12 @@ class ONNXLinker(JITLinker):
 
     def jit_compile(
         self,
-        fn: "Session | ProfiledSession",
+        fn: "Session | ProfiledSession | PartedGraph",
         storage_map: Mapping[Variable, list[Any]] | None = None,
     ) -> Evaluation:
         """Return a function from the values of the unfrozen inputs to those of the outputs."""
+        if isinstance(fn, PartedGraph):
+            return Evaluation(fn)
         frozen = self._frozen_inputs(self.fgraph)
         inputs = [v for v in self.fgraph.inputs if v not in frozen]
         given, outputs = Boundary.of(inputs), Boundary.of(self.fgraph.outputs)

@@ -70,6 +70,10 @@ class ProfiledSession:
             self._runs += 1
             return session.run(feed)
 
+    def __call__(self, *arrays: Any) -> list[np.ndarray]:
+        """Run the model once for arrays of the inputs in order, as `Session`."""
+        return self.run(dict(zip(self.input_names, arrays, strict=True)))
+
     def update_profile(self, stats: ProfileStats) -> None:
         """Make the times of all runs available in PyTensor's statistics."""
         if isinstance(stats.apply_time, _Collected):

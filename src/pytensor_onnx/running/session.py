@@ -396,6 +396,10 @@ class Session:
                 return self._run_as_arrays(feed, error)
         return self.run_checked(feed)
 
+    def __call__(self, *arrays: Any) -> list[np.ndarray]:
+        """Run the model once for arrays of the inputs in order: `vm.jit_fn` of a function."""
+        return self.run(dict(zip(self.input_names, arrays, strict=True)))
+
     def run_checked(self, feed: Mapping[str, Any]) -> list[np.ndarray]:
         """Run the model once for inputs whose sizes `check_sizes` has seen."""
         if self._weights:

@@ -7,6 +7,7 @@ import pytensor.tensor as pt
 import pytest
 from pytensor import sparse
 from pytensor.compile.builders import OpFromGraph, SymbolicOp
+from pytensor.compile.mode import Mode
 from pytensor.compile.ops import deep_copy_op, view_op
 from pytensor.gradient import disconnected_grad, grad_clip, grad_scale, zero_grad
 from pytensor.graph import Apply, Op
@@ -18,6 +19,7 @@ from pytensor.tensor.elemwise import Elemwise
 
 import pytensor_onnx
 from pytensor_onnx import (
+    ONNXLinker,
     UnsupportedOpError,
     UnsupportedTypeError,
     compile_onnx,
@@ -25,6 +27,7 @@ from pytensor_onnx import (
     export_onnx,
     onnx_funcify,
 )
+from pytensor_onnx.rewriting import ONNX_QUERY
 from tests.conftest import compare_onnx_and_py, op_types
 
 DTYPES = [
@@ -315,8 +318,9 @@ def test_one_error_lists_all_that_cannot_be_converted():
 
 def test_the_linker_raises_the_same_error():
     x = pt.vector("x")
+    off = Mode(ONNXLinker(python_fallback=False), ONNX_QUERY)
     with pytest.raises(UnsupportedOpError, match="2 parts"):
-        pytensor.function([x], [Opaque(1)(x), Opaque(2)(x)], mode="ONNX")
+        pytensor.function([x], [Opaque(1)(x), Opaque(2)(x)], mode=off)
 
 
 def test_an_input_that_is_no_dense_tensor_is_refused():
