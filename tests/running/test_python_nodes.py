@@ -18,6 +18,7 @@ from pytensor.conditional.op import ifelse
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.op import Op
 from pytensor.graph.type import Type
+from pytensor.scan.utils import until
 
 from pytensor_onnx import (
     ONNXLinker,
@@ -379,6 +380,13 @@ def test_functions_with_a_black_box_are_inlined(x):
     outer = OpFromGraph([inner], [nested(inner) * 2, inner + 1])
     f = compare([x], sum(outer(x + 1)), [0.1, 0.2])
     assert parts_of(f) == (2, ["Cubed"])
+    twice = OpFromGraph([inner], [cubed(inner)[0]] * 2 + [inner])
+    f = compare([x], twice(x), [0.1, 0.2])
+    given = np.array([1.0, 2.0])
+    for result in f(given):
+        result[:] = 0
+    np.testing.assert_array_equal(given, [1.0, 2.0])
+    np.testing.assert_array_equal(f([1.0, 2.0]), [[1, 8], [1, 8], [1, 2]])
 
 
 def test_a_loop_with_a_black_box_runs_in_python_as_a_whole(x):
@@ -396,6 +404,55 @@ def test_a_loop_with_a_black_box_runs_in_python_as_a_whole(x):
 def test_a_batch_of_a_black_box(x):
     f = compare([x], pt.vectorize(lambda v: Slope()(v + 1), "()->()")(x) * 2, [1.0, 2.0])
     assert parts_of(f)[1]
+
+
+def test_a_loop_that_ends_early_and_one_with_a_generator():
+    def grow(v):
+        return cubed(v)[0], until(v > 2)
+
+    start = pt.dscalar("start")
+    values = pytensor.scan(grow, outputs_info=[start], n_steps=20, return_updates=False)
+    compare([start], [values, pt.grad(values[-1], start)], 1.1)
+    rng = pytensor.shared(np.random.default_rng(0))
+
+    def walk(total, rng):
+        next_rng, draw = pt.random.normal(rng=rng, return_next_rng=True)
+        return total + cubed(draw)[0], next_rng
+
+    start = [np.float64(0), rng]
+    walks, last = pytensor.scan(walk, outputs_info=start, n_steps=4, return_updates=False)
+    f = pytensor.function([], walks, updates={rng: last}, mode="ONNX")
+    assert parts_of(f)[1] == ["Scan"]
+    assert len(np.unique([f(), f()])) == 8
+
+
+@pytest.mark.parametrize("value", [-2.0, -0.5, 0.5, 2.0])
+def test_branches_within_branches(x, value):
+    c = pt.dscalar("c")
+    box = cubed(x + 1)[0]
+    inner = ifelse(c > 1, box * 2, x), ifelse(c < -1, box, x * 3)
+    compare([c, x], ifelse(c > 0, *inner), value, [1.0, 2.0])
+
+
+def test_a_function_may_call_itself(x):
+    def count(v):
+        return v if v[0] > 3 else f(v + 1)
+
+    f = pytensor.function([x], Returns(count)(x * 1.0) + 0.0, mode="ONNX")
+    np.testing.assert_array_equal(f([1.0]), [4.0])
+
+
+def test_numbers_and_indices_of_a_black_box(x):
+    class Largest(Op):
+        __props__ = ()
+
+        def make_node(self, x: Any) -> Apply:
+            return Apply(self, [x], [pytensor.scalar.int64()])
+
+        def perform(self, node: Apply, inputs: Any, outputs: Any) -> None:
+            outputs[0][0] = int(inputs[0].argmax())
+
+    compare([x], [x[Largest()(x) :] * 2, x[Largest()(x + 1)]], [1.0, 3.0, 2.0])
 
 
 @pytest.mark.parametrize("condition", [0.0, 1.0])

@@ -86,10 +86,13 @@ class PartedGraph:
         self._originals = {new: old for old, new in equivalent.items() if isinstance(old, Apply)}
         graph = FunctionGraph(graph.inputs, [equivalent[v] for v in graph.outputs], clone=False)
         _keep_values(graph)
+        self._steps = self._cut(graph)
         self.inputs, self.outputs = list(graph.inputs), list(graph.outputs)
         self.input_names = [str(i) for i in range(len(self.inputs))]
         self.output_names = [str(i) for i in range(len(self.outputs))]
-        self._steps = self._cut(graph)
+        # No two outputs are one array, and none is that of an input or constant.
+        ends = enumerate(self.outputs)
+        self._is_copied = [v.owner is None or v in self.outputs[:i] for i, v in ends]
 
     def run(self, feed: Mapping[str, Any]) -> list[Any]:
         """Return the values of the outputs; exceptions of Python nodes reach the caller."""
@@ -99,9 +102,8 @@ class PartedGraph:
             for variable in unused:
                 del values[variable]
         return [
-            # PyTensor's storage of an input or constant must not become that of an output.
-            _copied(_value(v, values)) if v.owner is None else values[v]
-            for v in self.outputs
+            _copied(_value(v, values)) if is_copied else values[v]
+            for v, is_copied in zip(self.outputs, self._is_copied, strict=True)
         ]
 
     def __call__(self, *values: Any) -> list[Any]:
