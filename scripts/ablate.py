@@ -21,9 +21,9 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+import pytensor_onnx.running.linker  # noqa: E402, F401  (declares the rewrites)
 from benchmarks.timing import environment, interleaved  # noqa: E402
 from benchmarks.user_models import MODELS, UserModel  # noqa: E402
-import pytensor_onnx.running.linker  # noqa: E402, F401  (declares the rewrites)
 from pytensor_onnx import ONNXProgram, pipeline  # noqa: E402, F401  (declares the passes)
 from pytensor_onnx.graph.traversal import nodes_of_model  # noqa: E402
 from pytensor_onnx.rules import Rule, ledger, recorded, without  # noqa: E402
