@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import get_args
 
-import pytensor_onnx.pipeline
+import pytensor_onnx.pipeline  # declares the passes
 import pytensor_onnx.running.linker  # noqa: F401  (declares the rewrites)
 from pytensor_onnx.rules import Family, Rule, ledger
 

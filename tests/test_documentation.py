@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import pytensor_onnx.pipeline
+import pytensor_onnx.pipeline  # declares the passes
 import pytensor_onnx.running.linker  # noqa: F401  (declares the rewrites)
 from pytensor_onnx.late_names import MODULES
 from pytensor_onnx.rules import ledger
