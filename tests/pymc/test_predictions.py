@@ -470,8 +470,10 @@ def test_what_the_model_and_the_trace_lack_is_named() -> None:
         pm.Normal("a")
     with pytest.raises(ArgumentError, match="no observed variables: name the outputs"):
         predict(model, trace_of(model))
-    with pytest.raises(ArgumentError, match="no variable of the model has posterior draws"):
+    with pytest.raises(ArgumentError, match="no variable of the model takes draws"):
         predict(model, {"b": np.zeros((1, 5))}, outputs="a")
+    with pytest.raises(ArgumentError, match="no variable of the model takes draws"):
+        predict(model, trace_of(model), outputs="a", sample_vars="a")
     with pytest.raises(ArgumentError, match="idata has no group posterior"):
         predict(model, DataTree(), outputs="a")
     with pytest.raises(TypeError, match="context"):

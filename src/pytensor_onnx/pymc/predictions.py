@@ -139,6 +139,11 @@ def predict(
     needed = set(ancestors(computed, blockers=given))
     # One of the others tells the number of draws.
     given = [v for v in given if v in needed] or given[:1]
+    if not given:
+        raise ArgumentError(
+            "no variable of the model takes draws of the trace: pymc.sample_prior_predictive draws "
+            "all of them from their distributions"
+        )
     new.check_draws(given)
     new.check_containers(needed)
     posterior = {name: array[None] for name, array in read_posterior(trace, given).items()}
