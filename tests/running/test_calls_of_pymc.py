@@ -3,6 +3,7 @@
 import copy
 
 import numpy as np
+import pytensor.tensor as pt
 import pytest
 from pytensor.compile.executor import Function
 
@@ -45,3 +46,22 @@ def test_functions_of_a_model(model, monkeypatch):
     x = pm.Normal.dist(size=3)
     f = pm.compile([], x, mode="ONNX", random_seed=1)
     assert (f() != f()).all()
+
+
+def test_what_depends_on_data_alone_is_computed_once():
+    rng, times = np.random.default_rng(0), np.arange(60.0)
+    with pm.Model() as model:
+        t, y = pm.Data("t", times), pm.Data("y", rng.normal(size=60))
+        angles = 2 * np.pi * t[:, None] * np.arange(1, 7) / 30.0
+        basis = pt.concatenate([pt.sin(angles), pt.cos(angles)], axis=1)
+        pm.Normal("y_", basis @ pm.Normal("b", shape=12), pm.HalfNormal("s"), observed=y)
+    fused, python = model.compile_dlogp(mode="ONNX"), model.compile_dlogp(mode="FAST_COMPILE")
+    point = {"b": rng.normal(size=12), "s_log__": 0.3}
+    kernels = fused.f.vm.jit_fn.kernels()
+    assert not any("Sin" in line or "Cos" in line for line in kernels[:-1])
+    assert "computed once for t" in kernels[-1]
+    for n in (60, 60, 40):
+        np.testing.assert_allclose(fused(point), python(point), rtol=1e-9)
+        with model:
+            pm.set_data({"t": np.arange(n) + 0.5, "y": rng.normal(size=n)})
+    np.testing.assert_allclose(fused(point), python(point), rtol=1e-9)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from operator import setitem
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from pytensor_onnx.compat.pytensor import pickle_function
 from pytensor_onnx.running.session import MOST_SIZES, Session
 
 if TYPE_CHECKING:
+    from pytensor_onnx.running.data_parts import DividedSession
     from pytensor_onnx.running.profiling import ProfiledSession
     from pytensor_onnx.running.python_nodes import PartedGraph
 
@@ -44,7 +46,7 @@ class Evaluation:
         outputs, None if the outputs are these.
     """
 
-    session: "Session | ProfiledSession | PartedGraph"
+    session: "Session | DividedSession | ProfiledSession | PartedGraph"
     encode: Callable[[Sequence[Any]], list[Any]] | None = None
     decode: Callable[[list[np.ndarray], Sequence[Any]], list[Any]] | None = None
 
@@ -146,8 +148,9 @@ def _direct_call(
     given, stored = function.input_storage[:n_arguments], function.vm.inputs[n_arguments:]
     seen: set[Shapes] = set()
     call = _checking(evaluate, given, stored, seen)
-    if evaluate.is_plain and isinstance(evaluate.session, Session):
-        call = _for_seen_shapes(evaluate.session, given, stored, seen, call)
+    session = evaluate.session
+    if evaluate.is_plain and hasattr(session, "written_run"):
+        call = _for_seen_shapes(session, given, stored, seen, call)
     return _updating(call, updated, lock, len(function.output_storage)) if updated else call
 
 
@@ -182,7 +185,7 @@ def call(args, is_trusted):
         except AttributeError:
             is_seen = False
         if is_seen:
-            return run({{{feed}}})
+{run}
     return otherwise(args, is_trusted)
 """
 _TRUSTED = "({x}.dtype is {dtype} or {x}.dtype == {dtype})"
@@ -198,7 +201,7 @@ Only views may be unaligned.
 
 
 def _for_seen_shapes(
-    session: Session,
+    session: "Session | DividedSession",
     given: Sequence[Container],
     stored: Sequence[list[Any]],
     seen: set[Shapes],
@@ -214,17 +217,16 @@ def _for_seen_shapes(
         " and ".join(text.format(x=x, dtype=f"d{i}") for i, x in enumerate(arguments)) or True
         for text in (_FITS, _TRUSTED)
     )
-    feed = [f"{name!r}: {x}" for name, x in zip(session.input_names, values, strict=True)]
+    run, names = session.written_run(dict(zip(session.input_names, values, strict=True)))
     source = _FOR_SEEN_SHAPES.format(
         n_arguments=len(given),
         arguments=", ".join(arguments),
         fits=fits,
         trusted=trusted,
         shapes="".join(f"{x}.shape, " for x in values),
-        feed=", ".join(feed),
+        run=indent(run, " " * 12),
     )
-    names: dict[str, Any] = {}
-    names |= {"seen": seen, "run": session.run_checked, "otherwise": otherwise, "ndarray": ndarray}
+    names |= {"seen": seen, "otherwise": otherwise, "ndarray": ndarray}
     names |= {f"d{i}": container.type.numpy_dtype for i, container in enumerate(given)}
     names |= {f"s{i}": storage for i, storage in enumerate(stored)}
     exec(source, names)

@@ -41,9 +41,12 @@ from pytensor_onnx.rewriting.query.registration import (
 )
 from pytensor_onnx.running.executor import Evaluation, ONNXFunction, ONNXFunctionMaker
 from pytensor_onnx.running.python_nodes import UNSUPPORTED, PartedGraph, warn_of_python
-from pytensor_onnx.running.session import Session, SessionOptions, uses_kernels
+from pytensor_onnx.running.session import Session, SessionOptions, is_on_cpu, uses_kernels
 
 if TYPE_CHECKING:
+    import onnx_ir as ir
+
+    from pytensor_onnx.running.data_parts import DividedSession
     from pytensor_onnx.running.profiling import ProfiledSession
 
 OPSET_VERSION = 21
@@ -137,7 +140,7 @@ class ONNXLinker(JITLinker):
         output_storage: Any,
         storage_map: Mapping[Variable, list[Any]],
         **kwargs: Any,
-    ) -> "Session | ProfiledSession | PartedGraph":
+    ) -> "Session | DividedSession | ProfiledSession | PartedGraph":
         """Convert the graph into a session, whose inputs are the graph's unfrozen inputs.
 
         Nodes that cannot be converted run in Python, with a session for each part between them.
@@ -148,7 +151,7 @@ class ONNXLinker(JITLinker):
         whole = graph
         try:
             graph = tensor_graph(whole)
-            open_session, owners = self._converted(graph, has_kernels)
+            open_session, owners, model = self._converted(graph, has_kernels)
         except UNSUPPORTED as error:
             if not self.python_fallback:
                 raise
@@ -157,7 +160,8 @@ class ONNXLinker(JITLinker):
             from pytensor_onnx.running.profiling import ProfiledSession
 
             return ProfiledSession(open_session, self.session_options, graph, owners)
-        session = open_session(self.session_options)
+        shapes = self._shapes_of_data(graph, model, storage_map)
+        session = self._divided(model, shapes, lambda: open_session(self.session_options))
         _note_places(session, owners)
         return session
 
@@ -182,8 +186,8 @@ class ONNXLinker(JITLinker):
 
     def _converted(
         self, graph: FunctionGraph, has_kernels: bool
-    ) -> tuple[Callable[[SessionOptions | None], Session], dict[str, Apply]]:
-        """Return a function that opens a session of a graph, and the nodes that made its values.
+    ) -> tuple[Callable[[SessionOptions | None], Session], dict[str, Apply], "ir.Model"]:
+        """Return a function that opens a session of a graph, nodes that made values, and the model.
 
         Functions with kernels have no bodies; an error within a kernel converts the graph anew.
         """
@@ -220,7 +224,39 @@ class ONNXLinker(JITLinker):
                 in_full=open_in_full if converted.scope.kernel_calls else None,
             )
 
-        return open_session, owners
+        return open_session, owners, converted.model
+
+    def _shapes_of_data(
+        self,
+        graph: FunctionGraph,
+        model: "ir.Model",
+        storage_map: Mapping[Variable, list[Any]],
+    ) -> dict[str, tuple[int, ...]]:
+        """Return the present shapes of the model's inputs that are tensors of shared variables."""
+        shared = self._shared_inputs(self.fgraph)
+        return {
+            str(value.name): np.shape(storage_map[variable][0])
+            for variable, value in zip(graph.inputs, model.graph.inputs, strict=False)
+            if variable in shared and is_tensor(variable.type)
+        }
+
+    def _divided(
+        self,
+        model: "ir.Model",
+        shapes: Mapping[str, tuple[int, ...]],
+        open_whole: Callable[[], Session],
+    ) -> "Session | DividedSession":
+        """Return a session that computes what depends on data alone once, where that pays."""
+        options = self.session_options or SessionOptions()
+        writes = options.profile_prefix is not None or options.optimized_model_path is not None
+        if not shapes or writes or not is_on_cpu(self.providers):
+            return open_whole()
+        from pytensor_onnx.running.data_parts import DividedSession, divide
+
+        division = divide(model, shapes)
+        if division is None:
+            return open_whole()
+        return DividedSession(division, open_whole, model, shapes, self.session_options)
 
     def _frozen_inputs(self, fgraph: FunctionGraph) -> set[Variable]:
         return self._shared_inputs(fgraph) if self.freeze else set()
@@ -245,7 +281,7 @@ class ONNXLinker(JITLinker):
 
     def jit_compile(
         self,
-        fn: "Session | ProfiledSession | PartedGraph",
+        fn: "Session | DividedSession | ProfiledSession | PartedGraph",
         storage_map: Mapping[Variable, list[Any]] | None = None,
     ) -> Evaluation:
         """Return a function from the values of the unfrozen inputs to those of the outputs."""
@@ -324,7 +360,7 @@ def _finish(thunk: Any, inputs: list, outputs: list, evaluate: Evaluation | None
     return thunk
 
 
-def _note_places(session: Session, owners: Mapping[str, Apply]) -> None:
+def _note_places(session: "Session | DividedSession", owners: Mapping[str, Apply]) -> None:
     """Note on the nodes of a graph which kernels run them, for `pytensor.dprint`."""
     places: dict[Apply, dict[str, None]] = {}
     for value, place in session.places().items():

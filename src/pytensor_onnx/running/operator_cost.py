@@ -12,7 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from pytensor_onnx.graph.dims import ComputedSize, Dim, Dims, dims_of, parts_of, replace_parts
-from pytensor_onnx.graph.traversal import usual_nodes
+from pytensor_onnx.graph.traversal import bodies_of, usual_nodes
 from pytensor_onnx.passes.spell_sizes import computed_sizes_of
 
 if TYPE_CHECKING:
@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 
 LARGE = 10_000_000
 """Number of arithmetic operations in one operator above which a session uses all threads."""
-_OF_ELEMENT, _OF_FUNCTION = 10, 200
-"""Arithmetic operations as long as one element of an array, and one transcendental function."""
+_OF_ELEMENT, _OF_FUNCTION, _OF_COPY = 10, 200, 4
+"""Arithmetic operations as long as an element of an array, a transcendental function, a copy."""
 _FUNCTIONS = {"Exp", "Log", "Tanh", "Sigmoid", "Erf", "Softplus", "Gelu", "Softmax", "LogSoftmax"}
 _FUNCTIONS |= {"Sin", "Cos", "Tan", "Pow", "Acos", "Asin", "Atan", "ReduceLogSumExp"}
 _VIEWS = {"Shape", "Size", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Identity"}
 _VIEWS |= {"Constant", "If", "Loop", "Scan"}
+_COPIES = {"Concat", "ConstantOfShape", "Expand", "Gather", "GatherND", "Range", "Slice"}
+_COPIES |= {"Split", "Transpose"}
 _SIZED_BY_VALUES = {
     "Range",
     "ConstantOfShape",
@@ -104,6 +106,49 @@ class Work:
         sizes = {dim: feed[name].shape[axis] for dim, name, axis in self.axes}
         largest = max((x.size for x in feed.values()), default=1)
         return any(_value(product, sizes, largest) > LARGE for product in self._products)
+
+
+class Sizes:
+    """The sizes of the values of a model where some of its inputs have given shapes.
+
+    Parameters
+    ----------
+    model
+        A model whose dimensions keep their structure, as conversion makes it.
+    shapes
+        Shapes of inputs by name. The size of the largest is assumed for unknown sizes.
+    """
+
+    def __init__(self, model: ir.Model, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        self._computed = computed_sizes_of(model)
+        self._largest = max((prod(shape) for shape in shapes.values()), default=1)
+        self._sizes = {
+            dim: size
+            for x in model.graph.inputs
+            for dim, size in zip(dims_of(x) or (), shapes.get(x.name or "", ()), strict=False)
+            if isinstance(dim, str)
+        }
+
+    def elements(self, value: ir.Value | None) -> int:
+        """Return the number of elements of a value."""
+        dims = dims_of(value)
+        return self._largest if dims is None else self._value((1, dims))
+
+    def operations(self, node: ir.Node) -> int:
+        """Return the arithmetic operations of a node, as many as an element of an array counts."""
+        bodies = [sum(map(self.operations, body)) for body in bodies_of(node)]
+        if bodies and node.op_type == "If":
+            return max(bodies)
+        if bodies:
+            # At least one element of each operand in a step.
+            return sum(bodies) * max(map(self.elements, (*node.inputs, *node.outputs)))
+        if not node.domain and node.op_type in _COPIES:
+            return _OF_COPY * max(map(self.elements, node.outputs))
+        return max(map(self._value, _products(node)), default=0)
+
+    def _value(self, product: Product) -> int:
+        factor, dims = product
+        return int(_value((factor, _read(dims, self._computed)), self._sizes, self._largest))
 
 
 def _read(dims: Dims, computed: Mapping[str, ComputedSize]) -> Dims:

@@ -412,6 +412,17 @@ class Session:
             return self._run_as_arrays(feed, error)
         return self.own_types(results) if self.long_outputs else results
 
+    def written_run(self, values: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
+        """Return code that runs the model as `run_checked`, and the names in it.
+
+        Parameters
+        ----------
+        values
+            Expression for the value of each input by name.
+        """
+        feed = ", ".join(f"{name!r}: {x}" for name, x in values.items())
+        return f"return run({{{feed}}})", {"run": self.run_checked}
+
     def own_types(self, results: list[np.ndarray]) -> list[np.ndarray]:
         """Return results of the runtime in NumPy's own types."""
         for i, dtype in self.long_outputs.items():
@@ -514,10 +525,15 @@ class Session:
         return explain(error, model, self.lines, self.failures, self._with_weights(feed))
 
 
+def is_on_cpu(providers: str | Sequence[str]) -> bool:
+    """Return whether the processor alone runs sessions with these providers."""
+    return provider_names(providers) == [PROVIDERS["cpu"]]
+
+
 def uses_kernels(providers: str | Sequence[str], options: SessionOptions | None) -> bool:
     """Return whether a session of these options runs kernels of the native library."""
     kernels = options.kernels if options else None
-    return provider_names(providers) == [PROVIDERS["cpu"]] and native.is_on(kernels)
+    return is_on_cpu(providers) and native.is_on(kernels)
 
 
 def kernels_of(
