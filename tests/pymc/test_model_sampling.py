@@ -8,6 +8,8 @@ import pytest
 pm = pytest.importorskip("pymc")
 nutpie = pytest.importorskip("nutpie")
 
+import pytensor.tensor as pt  # noqa: E402
+from pytensor import wrap_py  # noqa: E402
 from pytensor.raise_op import Assert  # noqa: E402
 
 from pytensor_onnx.errors import ArgumentError  # noqa: E402
@@ -93,6 +95,22 @@ def test_discrete_variables_and_arguments_of_step_methods_are_for_pymc():
         pm.Normal("x")
     found = sample(**FEW, model=model, init="adapt_diag", compute_convergence_checks=False)
     assert found.posterior.attrs["inference_library"] == "pymc"
+
+
+@pytest.mark.filterwarnings("ignore:operations that cannot be converted")
+def test_black_boxes_are_for_pymc():
+    @wrap_py(itypes=[pt.dscalar], otypes=[pt.dscalar])
+    def log_likelihood(a):
+        return np.asarray(-10 * (a - 1) ** 2)
+
+    with pm.Model():
+        a = pm.Normal("a")
+        pm.Potential("y", log_likelihood(a))
+        few = {**FEW, "compute_convergence_checks": False}
+        posterior = sample(**few).posterior["a"]
+        with pytest.raises(NotImplementedError, match="log_likelihood"):
+            sample(**few, nuts_sampler="nutpie")
+    assert abs(float(posterior.mean()) - 20 / 21) < 0.15
 
 
 def test_chains_that_do_not_converge_are_told(caplog):

@@ -21,6 +21,7 @@ from pymc.progress_bar import NutpieProgressBarManager
 from pymc.stats.convergence import log_warnings, run_convergence_checks
 from pymc.util import get_random_generator
 from pytensor.compile.mode import get_mode
+from pytensor.gradient import NullTypeGradError
 from xarray import DataTree
 
 from pytensor_onnx.errors import ArgumentError
@@ -72,7 +73,8 @@ def sample(
 
     Arguments and result are those of `pymc.sample`. Models of continuous variables are sampled by
     nutpie where it is installed (``pip install 'pytensor-onnx[nutpie]'``). Otherwise, and for
-    discrete variables, the step methods of PyMC run in mode ONNX.
+    discrete variables and for densities with an Op that runs in Python, the step methods of PyMC
+    run in mode ONNX.
 
     Parameters
     ----------
@@ -111,7 +113,7 @@ def sample(
     ArgumentError
         If an argument is not valid.
     UnsupportedOpError
-        If a part of the model cannot be converted.
+        If a part of the model cannot be converted, and ``nuts_sampler="nutpie"``.
 
     Examples
     --------
@@ -151,8 +153,7 @@ def sample(
         compute_convergence_checks=compute_convergence_checks,
         include_transformed=bool(wanted.pop("include_transformed", False)),
     )
-    tree = _by_pymc(request, kwargs) if sampler == "pymc" else _by_nutpie(request, kwargs)
-    return _with_densities(tree, model, wanted)
+    return _with_densities(_sampled(request, sampler, nuts_sampler, kwargs), model, wanted)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,6 +191,20 @@ def _sampler_for(model: pm.Model, initvals: Any, kwargs: Mapping[str, Any]) -> s
     has_one_start = initvals is None or isinstance(initvals, Mapping)
     is_installed = importlib.util.find_spec("nutpie") is not None
     return "nutpie" if is_installed and is_continuous and is_simple and has_one_start else "pymc"
+
+
+def _sampled(request: _Request, sampler: str, wanted: str | None, kwargs: Mapping[str, Any]) -> Any:
+    """Sample by a sampler, and by PyMC's where nutpie was not asked for and cannot have the model.
+
+    A black box does not convert, or has no gradient.
+    """
+    if sampler == "nutpie":
+        try:
+            return _by_nutpie(request, kwargs)
+        except (NotImplementedError, NullTypeGradError):
+            if wanted is not None:
+                raise
+    return _by_pymc(request, kwargs)
 
 
 def _by_pymc(request: _Request, kwargs: Mapping[str, Any]) -> Any:

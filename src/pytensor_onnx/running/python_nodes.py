@@ -24,6 +24,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op, _NoPythonOp
 from pytensor.graph.traversal import ancestors
 from pytensor.graph.type import Type
+from pytensor.link.c.op import _NoPythonCOp
 from pytensor.scalar.basic import ScalarType
 from pytensor.scan.op import Scan
 
@@ -401,7 +402,7 @@ def _is_accepted(convert: Convert, node: Apply) -> bool:
 
 def _runs_in_python(node: Apply) -> bool:
     """Return whether an Op has a Python implementation that serves the types of its operands."""
-    if type(node.op).perform is _NoPythonOp.perform:
+    if type(node.op).perform in (_NoPythonOp.perform, _NoPythonCOp.perform):
         return isinstance(node.op, IfElse)
     # PyTensor makes nodes of sparse matrices with operations of arrays, which fail when they run.
     encoding = encoding_for(node)
