@@ -4,9 +4,11 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.mode import Mode
 from pytensor.tensor.optimize import minimize, minimize_scalar, root, root_scalar
 
-from pytensor_onnx import UnsupportedOpError, export_onnx
+from pytensor_onnx import ONNXLinker, UnsupportedOpError, export_onnx
+from pytensor_onnx.rewriting import ONNX_QUERY
 from tests.conftest import compare_onnx_and_py
 
 ROOTS = [
@@ -197,5 +199,20 @@ def test_a_search_that_has_lost_its_way_is_no_success():
 def test_what_has_no_counterpart_is_refused(search, message):
     x, a = given()
     solution, _ = search((x - a) ** 2, x)
+    strict = Mode(ONNXLinker(python_fallback=False), ONNX_QUERY)
     with pytest.raises(UnsupportedOpError, match=message):
-        pytensor.function([x, a], solution, mode="ONNX", on_unused_input="ignore")
+        pytensor.function([x, a], solution, mode=strict, on_unused_input="ignore")
+
+
+@pytest.mark.filterwarnings("ignore:operations that cannot be converted")
+def test_methods_without_a_counterpart_run_in_python():
+    x, a = given()
+    searches = [
+        root_scalar(pt.exp(x) - a, x, method="toms748", bracket=[-3.0, 5.0]),
+        minimize((x - a) ** 2, x, method="Nelder-Mead"),
+    ]
+    outputs = [result + 1 for search in searches for result in search]
+    expected, found = (
+        pytensor.function([x, a], outputs, mode=mode)(0.5, 1.5) for mode in ("FAST_COMPILE", "ONNX")
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
