@@ -238,12 +238,11 @@ def _part(model: ir.Model, nodes: list[ir.Node], given: list[str], outputs: list
 
 
 _WRITTEN = """
-kept = session.kept
-if kept.results:
+known = session.known
+if known:
     {data}
-    {kept} = kept.copies
+    {kept}{results} = known
     if {same}:
-        {results} = kept.results
         try:
             return run_rest({{{feed}}})
         except Exception as error:
@@ -304,6 +303,12 @@ class DividedSession:
         The whole model, and the shapes of the data for which it was divided.
     options
         Options of the runtime.
+
+    Attributes
+    ----------
+    known
+        Shape and bytes of each of the data and then the results for these, none if the whole model
+        runs.
     """
 
     def __init__(
@@ -327,8 +332,9 @@ class DividedSession:
         self._whole: Session | None = None
         made = set(self.data.output_names)
         self._given = [name for name in self.rest.input_names if name not in made]
-        self.kept = _Kept()
+        self._kept = _Kept()
         self._changes = 0
+        self.known: tuple[Any, ...] = ()
 
     @property
     def whole(self) -> Session:
@@ -395,7 +401,7 @@ class DividedSession:
 
     def _results(self, values: list[np.ndarray]) -> tuple[np.ndarray, ...]:
         """Return the results for some data; none where the whole model is to run."""
-        kept = self.kept
+        kept = self._kept
         is_same = kept.is_of(values)
         self._changes = 0 if is_same else self._changes + 1
         if is_same and (kept.results or kept.fails):
@@ -403,14 +409,16 @@ class DividedSession:
         # Copies, as another thread may change the arrays meanwhile.
         data = [np.array(x, order="C") for x in values]
         copies = tuple(part for x in data for part in (x.shape, x.tobytes()))
+        self.known = ()
         if self._changes > _MOST_CHANGES:
-            self.kept = _Kept(copies)
+            self._kept = _Kept(copies)
             return ()
         try:
             results = self.data.run(dict(zip(self.data.input_names, data, strict=True)))
         except Exception as error:
             if not is_interruption(error):
-                self.kept = _Kept(copies, fails=True)
+                self._kept = _Kept(copies, fails=True)
             raise
-        self.kept = _Kept(copies, tuple(results))
-        return self.kept.results
+        self._kept = kept = _Kept(copies, tuple(results))
+        self.known = (*copies, *results)
+        return kept.results
