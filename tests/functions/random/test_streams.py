@@ -1,5 +1,8 @@
 """Samplers give a number the same value wherever it stands, and PyTensor computes them too."""
 
+import subprocess
+import sys
+
 import mpmath
 import numpy as np
 import pytensor.tensor as pt
@@ -213,3 +216,16 @@ def test_normal_numbers_are_right_to_a_few_units_in_the_last_place():
             (found[100 + i], radius * mpmath.sinpi(half_turns)),
         ):
             assert abs(x - exact) <= 4 * np.spacing(abs(float(exact)))
+
+
+def test_draws_at_counters_find_the_definition_of_their_sampler() -> None:
+    """A process that has not drawn before has imported no definition of a sampler."""
+    code = """
+import pytensor.tensor as pt
+from pytensor_onnx.functions.random.streams import keyed
+from pytensor_onnx.ops.random.draws import StandardPoisson
+key, counters, mean = pt.vector(dtype="uint64"), pt.vector(dtype="uint64"), pt.vector()
+print(keyed(key, counters, mean, sampler=StandardPoisson()).type.ndim)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "1\n"

@@ -17,6 +17,7 @@ from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.exponential import log_of_normal, sine_and_cosine
+from pytensor_onnx.late_names import import_modules
 from pytensor_onnx.ops.random.draw_reference import PARITY, ROTATIONS, ROUNDS
 from pytensor_onnx.ops.random.draws import (
     Draw,
@@ -69,6 +70,8 @@ class Streams:
 @define(KeyedSampler, lambda op, count: f"(2){',(n)' * (count - 1)}->(n)", batches=False)
 def keyed(key: V, counters: V, *parameters: V, sampler: Sampler) -> V:
     """Draw the numbers of a sampler from streams at given counters."""
+    # The definitions of samplers are those of modules that import this one.
+    import_modules("pytensor_onnx.functions.random")
     return type(sampler).expression(Streams(key, counters), *parameters)[1]
 
 
