@@ -67,6 +67,15 @@ def test_data_are_computed_once_for_each_change(x, monkeypatch):
     assert len(runs) == 2, "equal values are the same data"
 
 
+def test_jit_fn_takes_arrays_of_all_inputs(x):
+    f, v = function_of(x), np.ones(50)
+    assert is_divided(f)
+    for data in (DATA, DATA + 1.0, DATA * 2.0):
+        (found,) = f.vm.jit_fn(v, data)
+        np.testing.assert_allclose(found, expected(data, v), rtol=1e-12)
+    assert_same(f, DATA)
+
+
 def test_description_names_the_data(x):
     f = function_of(x)
     assert any("computed once for x" in line and "Exp" in line for line in f.vm.jit_fn.kernels())

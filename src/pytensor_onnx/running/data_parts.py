@@ -369,6 +369,10 @@ class DividedSession:
             return self.after(error, feed)
         return self.whole.run(feed)
 
+    def __call__(self, *arrays: Any) -> list[np.ndarray]:
+        """Run the model once for arrays of the inputs in order, as `Session`."""
+        return self.run(dict(zip(self.input_names, arrays, strict=True)))
+
     def after(self, error: Exception, feed: Mapping[str, Any]) -> list[np.ndarray]:
         """Run the whole model where a part has failed: it tells the user's own error."""
         if is_interruption(error):
