@@ -9,6 +9,9 @@ from typing import Any
 class PyTensorONNXError(Exception):
     """Base class of all errors raised by pytensor-onnx."""
 
+    problems: tuple[Any, ...] = ()
+    """Each `Problem` of a graph that cannot be converted."""
+
 
 class UnsupportedOpError(PyTensorONNXError, NotImplementedError):
     """Raised for operations that cannot be converted; the message lists all of them."""
@@ -164,7 +167,9 @@ def raise_problems(problems: Sequence[Problem]) -> None:
     error = UnsupportedTypeError if all(p.is_type for p in problems) else UnsupportedOpError
     count = "1 part" if len(problems) == 1 else f"{len(problems)} parts"
     listing = "\n".join(map(str, problems))
-    raise error(f"{count} of the graph cannot be converted to ONNX:\n{listing}")
+    raised = error(f"{count} of the graph cannot be converted to ONNX:\n{listing}")
+    raised.problems = tuple(problems)
+    raise raised
 
 
 def did_you_mean(

@@ -29,6 +29,7 @@ from pytensor.tensor.rewriting.basic import constant_folding
 from pytensor_onnx import native
 from pytensor_onnx.compat.pytensor import calling_maker, warn_if_compiled_by_nutpie
 from pytensor_onnx.encodings import Boundary, constant_of, has_tensors, is_encoded
+from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.named_dims import is_tensor
 from pytensor_onnx.rewriting.query.encode_values import tensor_graph
 from pytensor_onnx.rewriting.query.registration import (
@@ -165,7 +166,9 @@ class ONNXLinker(JITLinker):
         _note_places(session, owners)
         return session
 
-    def _parted(self, graph: FunctionGraph, has_kernels: bool, error: Exception) -> PartedGraph:
+    def _parted(
+        self, graph: FunctionGraph, has_kernels: bool, error: PyTensorONNXError
+    ) -> PartedGraph:
         """Return a graph with nodes that cannot be converted, cut at these, and warn of them."""
         from pytensor_onnx.conversion import ConversionOptions, convert
 

@@ -30,7 +30,7 @@ from pytensor.scan.op import Scan
 
 from pytensor_onnx.dispatch.registry.basic import has_no_lowering, is_array
 from pytensor_onnx.encodings import Boundary, encoding_for, is_encoded
-from pytensor_onnx.errors import UnsupportedOpError, UnsupportedTypeError
+from pytensor_onnx.errors import PyTensorONNXError, UnsupportedOpError, UnsupportedTypeError
 from pytensor_onnx.named_dims import is_tensor
 from pytensor_onnx.ops.encoded import Decode, Encode
 from pytensor_onnx.rewriting.engine.walkers import core_op, inner_nodes
@@ -74,13 +74,13 @@ class PartedGraph:
         graph: FunctionGraph,
         convert: Convert,
         open_part: OpenPart,
-        error: Exception,
+        error: PyTensorONNXError,
         is_timed: bool = False,
     ) -> None:
         self._original = graph
         self._is_timed = is_timed
         self._lock = threading.RLock()
-        self._convert, self._open_part, self._error = convert, open_part, error
+        self._convert, self._open_part, self.error = convert, open_part, error
         self._known: dict[Any, bool] = {}
         # Inputs stay: the linker knows the shared variables among them.
         equivalent: dict[Any, Any] = clone_get_equiv(graph.inputs, graph.outputs, False, False)
@@ -165,11 +165,11 @@ class PartedGraph:
         if isinstance(node.op, LazyIfElse):
             return Branches(node, self._branch)
         if not _runs_in_python(node):
-            raise self._error
+            raise self.error
         return PythonNode(node, self._lock, self._is_timed)
 
     def _branch(self, graph: FunctionGraph) -> PartedGraph:
-        return PartedGraph(graph, self._convert, self._open_part, self._error)
+        return PartedGraph(graph, self._convert, self._open_part, self.error)
 
 
 class Part:
@@ -311,6 +311,12 @@ class Branches:
 def warn_of_python(parted: PartedGraph) -> None:
     """Warn once of all nodes of a function that run in Python."""
     lines = dict.fromkeys(_described(node) for node in _nodes(parted.python_nodes))
+    # Ops of users have no lowering; of others the reason may name a way out.
+    lines |= dict.fromkeys(
+        f"  {p.subject}: {p.reason}; {p.hint}"
+        for p in parted.error.problems
+        if not p.reason.startswith("no lowering is registered")
+    )
     text = "\n".join(lines)
     warnings.warn(
         "operations that cannot be converted to ONNX run in Python, at its speed:\n"
