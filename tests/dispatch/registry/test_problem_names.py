@@ -9,13 +9,15 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 from pytensor.compile.builders import OpFromGraph
+from pytensor.compile.mode import Mode
 from pytensor.compile.ops import wrap_py
 from pytensor.scalar.basic import UnaryScalarOp, upgrade_to_float
 from pytensor.tensor.elemwise import Elemwise
 
-from pytensor_onnx import UnsupportedOpError, VerificationError, export_onnx
+from pytensor_onnx import ONNXLinker, UnsupportedOpError, VerificationError, export_onnx
 from pytensor_onnx.functions.registry import DEFINITIONS
 from pytensor_onnx.late_names import import_modules
+from pytensor_onnx.rewriting import ONNX_QUERY
 from pytensor_onnx.rules import without
 from tests.conftest import Zipf
 
@@ -48,10 +50,11 @@ def _no_linear_algebra(monkeypatch):
 
 
 def errors(result):
-    """Yield what export and mode raise for a graph."""
+    """Yield what export and mode raise for a graph, the mode if nothing may run in Python."""
+    strict = Mode(ONNXLinker(python_fallback=False), ONNX_QUERY)
     for convert in (
         lambda: export_onnx(INPUTS, result, verify=False),
-        lambda: pytensor.function(INPUTS, result, mode="ONNX", on_unused_input="ignore"),
+        lambda: pytensor.function(INPUTS, result, mode=strict, on_unused_input="ignore"),
     ):
         with pytest.raises(UnsupportedOpError) as raised:
             convert()
