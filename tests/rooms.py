@@ -69,7 +69,7 @@ ROOMS = {
     "running": room(
         'mode `"ONNX"`: linker, sessions, errors of a run, profiles',
         *("graph", "dispatch", "rewriting", "conversion", "pipeline", "passes"),
-        *("targets", "named_dims", "encodings", "kernels", "native", "ops"),
+        *("targets", "named_dims", "encodings", "kernels", "native", "registered_mode", "ops"),
     ),
     "native": room("the native library of kernels, which ONNX Runtime loads", "graph"),
     "kernels": room("fused kernels: regions that run in the library", "graph", "passes", "native"),

@@ -102,3 +102,17 @@ def test_a_package_that_is_run_by_its_name_registers_the_mode(tmp_path):
         command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True
     )
     assert done.stdout == "True\n"
+
+
+def test_a_module_that_is_exported_may_use_the_mode(tmp_path):
+    (tmp_path / "user.py").write_text(
+        "import pytensor, pytensor.tensor as pt\n"
+        "x = pt.dvector('x')\n"
+        "f = pytensor.function([x], x + 1, mode='ONNX')\n"
+    )
+    command = [sys.executable, "-m", "pytensor_onnx", "export", "user:f"]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "f.onnx").exists()

@@ -155,6 +155,8 @@ def _module(name: str) -> Any:
     folder = str(Path.cwd())
     if folder not in sys.path:
         sys.path.insert(0, folder)
+    # The module may compile functions in mode ONNX.
+    import_module("pytensor_onnx.registered_mode")
     try:
         return import_module(name)
     except ModuleNotFoundError as error:

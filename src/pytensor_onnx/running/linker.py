@@ -26,6 +26,7 @@ from pytensor.scan.rewriting.inner_graph import (
 )
 from pytensor.tensor.rewriting.basic import constant_folding
 
+import pytensor_onnx.registered_mode  # noqa: F401  (registers the mode of the linker)
 from pytensor_onnx import native
 from pytensor_onnx.compat.pytensor import calling_maker, warn_if_compiled_by_nutpie
 from pytensor_onnx.encodings import Boundary, constant_of, has_tensors, is_encoded
