@@ -105,7 +105,7 @@ def test_almost_every_guard_has_an_example():
     guards = {rule.name for rule in ledger().values() if rule.kind == "guard"}
     # Other rewrites find the graphs of their conditions first.
     others = {f"guarded_local_{name}" for name in ("0_dot_x", "mul_specialize")}
-    # Their graphs are errors: tests/dispatch/registry/test_graphs.py.
+    # Their graphs are errors: tests/dispatch/registry/test_operand_sizes.py.
     others |= {f"guarded_local_{name}" for name in ("add_remove_zeros", "elemwise_alloc")}
     assert guards - others == {f"guarded_{name}" for name in GUARDS}
 

@@ -5,8 +5,7 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 
-from pytensor_onnx import export_onnx, nn
-from pytensor_onnx.nn import dropout
+from pytensor_onnx import nn
 from tests.conftest import compare_onnx_and_py, op_types
 
 RNG = np.random.default_rng(0)
@@ -76,35 +75,3 @@ X, W, B = pt.fmatrix("x"), pt.fmatrix("w"), pt.fvector("b")
 def test_operands_that_do_not_fit_are_refused(error, message, arguments):
     with pytest.raises(error, match=message):
         nn.linear(*arguments)
-
-
-X_DROPPING = pt.matrix("x", dtype="float32")
-
-
-def test_dropout_leaves_no_trace_in_prediction():
-    assert op_types(export_onnx([X_DROPPING], pt.exp(dropout(X_DROPPING, 0.3)), verify=False)) == [
-        "Exp"
-    ]
-
-
-def test_dropout_in_training_scales_the_kept_elements():
-    kept = pt.matrix("kept", dtype="bool")
-    y = dropout(X_DROPPING, 0.75, kept)
-    values = [np.arange(6, dtype="f").reshape(2, 3) + 1, np.array([[1, 0, 1], [0, 0, 1]], bool)]
-    results = [y, pytensor.grad(y.sum(), X_DROPPING)]
-    found, gradient = compare_onnx_and_py([X_DROPPING, kept], results, values)(*values)
-    np.testing.assert_array_equal(found, 4 * values[0] * values[1])
-    np.testing.assert_array_equal(gradient, 4.0 * values[1])
-
-
-def test_nan_that_is_dropped_is_gone():
-    kept = pt.vector("kept", dtype="bool")
-    values = [np.array([[np.nan, 1]], "f"), np.array([False, True])]
-    compare_onnx_and_py([X_DROPPING, kept], dropout(X_DROPPING, 0.5, kept), values)
-
-
-def test_arguments_that_do_not_fit_are_named():
-    with pytest.raises(ValueError, match="rate=1 must be"):
-        dropout(X_DROPPING, 1)
-    with pytest.raises(TypeError, match="booleans; got one of float32"):
-        dropout(X_DROPPING, 0.5, X_DROPPING)

@@ -10,16 +10,10 @@ from pathlib import Path
 import onnx_ir as ir
 import onnxruntime
 import pytest
-from onnx import defs
 from packaging.version import Version
 
-from pytensor_onnx.targets import get_profile, main_type
-from pytensor_onnx.targets.kernel_tables import (
-    MAIN_TYPES,
-    allowed_dtypes,
-    default_attribute,
-    load_kernels,
-)
+from pytensor_onnx.targets import get_profile
+from pytensor_onnx.targets.kernel_tables import load_kernels
 
 ROOT = Path(__file__).parents[2]
 PROBE = ROOT / "scripts" / "probe_kernels.py"
@@ -141,29 +135,3 @@ def test_the_runtime_is_not_imported_for_its_profile():
         "assert 'onnxruntime' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.mark.parametrize("op_type", sorted(MAIN_TYPES))
-def test_exceptional_main_types_are_type_variables_of_the_schema(op_type):
-    schema = defs.get_schema(op_type, 21)
-    assert main_type(op_type, 21) in {c.type_param_str for c in schema.type_constraints}
-
-
-@pytest.mark.parametrize("op_type", ["Abacus", "Upsample", "BitCast"])
-def test_operators_that_the_opset_lacks_are_refused(op_type):
-    with pytest.raises(ValueError, match=f"opset 21 has no operator '{op_type}'"):
-        main_type(op_type, 21)
-    assert allowed_dtypes(op_type, 21) == frozenset()
-
-
-def test_dtypes_of_sequences_are_those_of_their_tensors():
-    assert ir.DataType.DOUBLE in allowed_dtypes("SequenceAt", 21)
-
-
-def test_plain_types_are_their_only_dtype():
-    assert allowed_dtypes("NonMaxSuppression", 21) == {ir.DataType.FLOAT}
-
-
-def test_attributes_without_a_default_have_none():
-    assert default_attribute("Cast", "to", 21) is None
-    assert default_attribute("Mod", "fmod", 21) == 0

@@ -8,7 +8,7 @@ import scipy.linalg
 
 from tests.conftest import compare_onnx_and_py
 from tests.functions.linalg.matrices import generator
-from tests.functions.linalg.test_complex_lu import shaken, turned
+from tests.functions.linalg.test_complex_elimination import shaken, turned
 from tests.functions.linalg.test_qz import EPS, classes, is_selected
 
 L = pt.linalg

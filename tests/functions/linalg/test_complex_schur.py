@@ -10,7 +10,7 @@ from tests.conftest import compare_onnx_and_py
 from tests.functions.linalg.matrices import generator
 from tests.functions.linalg.nonsymmetric import NONSYMMETRIC
 from tests.functions.linalg.spectra import assert_errors
-from tests.functions.linalg.test_complex_lu import shaken, turned
+from tests.functions.linalg.test_complex_elimination import shaken, turned
 from tests.functions.linalg.test_schur import SORTS, UNSORTED
 
 L = pt.linalg

@@ -8,7 +8,7 @@ import scipy.linalg
 
 from tests.conftest import compare_onnx_and_py
 from tests.functions.linalg.matrices import assert_as_small, generator
-from tests.functions.linalg.test_complex_lu import shaken
+from tests.functions.linalg.test_complex_elimination import shaken
 from tests.functions.linalg.test_complex_schur import complex_matrices
 
 L = pt.linalg

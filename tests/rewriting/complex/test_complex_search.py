@@ -6,13 +6,7 @@ import pytensor.tensor as pt
 import pytest
 
 from tests.conftest import PY
-from tests.rewriting.complex.test_complex_structure import (
-    ALL,
-    DTYPES,
-    FINITE,
-    agree,
-    numbers_complex_order as numbers,
-)
+from tests.rewriting.complex.test_complex_order import ALL, DTYPES, FINITE, agree, numbers
 
 COMPLEX = pytest.mark.parametrize("dtype", DTYPES)
 PARTS = pytest.mark.parametrize("parts", [FINITE, ALL], ids=["finite", "all"])

@@ -1,6 +1,5 @@
 """Complex numbers are moved as real ones are, with few nodes."""
 
-import warnings
 from itertools import product
 
 import numpy as np
@@ -8,9 +7,8 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 from pytensor.raise_op import Assert
-from pytensor.tensor.math import Argmax, Max, Min, Prod, Sum
 
-from tests.conftest import PY, compare_onnx_and_py, op_types
+from tests.conftest import compare_onnx_and_py, op_types
 
 
 def numbers(shape, seed=0, dtype="complex128"):
@@ -90,135 +88,3 @@ def test_choices_between_and_by_complex_numbers(dtype):
     values[0] = 0, 1j, complex(np.nan, 0)
     index = np.array([[0, 1, 1], [1, 0, 1]])
     compare_onnx_and_py([z, w, n], results, [values, numbers((3,), 4, dtype), index])
-
-
-DTYPES = ("complex128", "complex64")
-FINITE = (0.0, -0.0, 1.0, -1.0, 2.0)
-ALL = (*FINITE, np.inf, -np.inf, np.nan, np.nan)
-
-
-def numbers_complex_order(shape, parts, seed, dtype):
-    """Return numbers of few different parts, many of them equal."""
-    drawn = np.random.default_rng(seed).choice(parts, size=(*shape, 2))
-    return drawn.view("complex128")[..., 0].astype(dtype)
-
-
-def agree(inputs, results, samples):
-    """Assert that results are PyTensor's, signs of zeros and kinds of NaN included."""
-    f, reference = (pytensor.function(inputs, results, mode=mode) for mode in ("ONNX", PY))
-    for values in samples:
-        for found, wanted in zip(f(*values), reference(*values), strict=True):
-            assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
-            for part in (np.real, np.imag):
-                np.testing.assert_array_equal(part(found), part(wanted))
-                np.testing.assert_array_equal(1 / part(found), 1 / part(wanted))
-
-
-@pytest.mark.filterwarnings("ignore:divide by zero")
-@pytest.mark.parametrize("parts", [FINITE, ALL], ids=["finite", "all"])
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_sorting_is_stable_and_puts_nan_last(dtype, parts):
-    z = pt.tensor3("z", dtype=dtype)
-    axes = (0, 1, -1, None)
-    results = [pt.sort(z, axis=axis, stable=True) for axis in axes]
-    results += [pt.argsort(z, axis=axis, kind="stable") for axis in axes]
-    shapes = ((3, 4, 5), (1, 2, 30), (0, 2, 3), (2, 0, 1), (1, 1, 1))
-    agree(
-        [z], results, [[numbers_complex_order(shape, parts, len(shape), dtype)] for shape in shapes]
-    )
-
-
-@pytest.mark.parametrize("kind", ["quicksort", "mergesort", "heapsort", "stable"])
-def test_all_kinds_of_sorting(kind):
-    z = pt.zvector("z")
-    results = [pt.sort(z, kind=kind), pt.argsort(z, kind=kind), pt.argsort(pt.argsort(z))]
-    values = np.random.default_rng(0).normal(size=(20, 2)).view("complex128")[:, 0]
-    compare_onnx_and_py([z], results, [values])
-
-
-@pytest.mark.filterwarnings("ignore:divide by zero")
-@pytest.mark.parametrize("parts", [FINITE, ALL], ids=["finite", "all"])
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.few(1)
-def test_extremes_are_the_first_ones(dtype, parts):
-    z = pt.tensor3("z", dtype=dtype)
-    axes = ((0,), (1,), (2,), (0, 2), (1, 2), None, ())
-    results = [op(axis)(z) for op in (Max, Min) for axis in axes]
-    results += [Argmax(axis)(z) for axis in axes if axis != ()]
-    results += [op((1,), initial=True)(z) for op in (Max, Min)]
-    results += [pt.max(z, axis=-1, keepdims=True), *pt.max_and_argmax(z, axis=1)]
-    shapes = ((3, 4, 5), (1, 2, 7), (2, 1, 1))
-    samples = [
-        [numbers_complex_order(shape, parts, seed, dtype)] for shape in shapes for seed in range(4)
-    ]
-    agree([z], results, samples)
-
-
-def test_extremes_of_one_number():
-    z = pt.zscalar("z")
-    compare_onnx_and_py([z], [pt.max(z), pt.argmax(z), Min(None)(z)], [1 + 2j])
-
-
-def test_extremes_of_nothing():
-    z = pt.zmatrix("z")
-    empty = np.empty((2, 0), "complex128")
-    starts = [Max((1,), initial=True)(z), Min((1,), initial=True)(z)]
-    compare_onnx_and_py([z], [*starts, pt.max(z, axis=0), pt.argmax(z, axis=0)], [empty])
-    for op, message in ((Max, "maximum"), (Min, "minimum"), (Argmax, "argmax of an empty")):
-        f = pytensor.function([z], op((1,))(z), mode="ONNX")
-        with pytest.raises(ValueError, match=message):
-            f(empty)
-
-
-def test_loops_and_medians():
-    z = pt.zmatrix("z")
-    rows = pytensor.scan(lambda row: pt.sort(row)[::-1], sequences=[z], return_updates=False)
-    values = np.random.default_rng(0).normal(size=(3, 5, 2)).view("complex128")[..., 0]
-    compare_onnx_and_py([z], [rows, pt.median(z, axis=1), rows.max()], [values])
-
-
-@pytest.mark.parametrize("dtype", ["complex128", "complex64"])
-def test_products_and_means(dtype):
-    z = pt.tensor3("z", dtype=dtype)
-    results = [z.prod(axis=axis) for axis in (None, 0, 2, (0, 2))]
-    results += [z.cumprod(axis=axis) for axis in (0, 1, 2)] + [z.mean(), z.mean(axis=(0, 1))]
-    f = pytensor.function([z], results, mode="ONNX")
-    for shape in ((3, 2, 5), (1, 4, 0), (4, 1, 1), (0, 0, 2), (2, 2, 9)):
-        value = np.random.default_rng(0).normal(size=(*shape, 2)).view("complex128")[..., 0]
-        value = value.astype(dtype)
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            expected = [value.prod(axis=axis) for axis in (None, 0, 2, (0, 2))]
-            expected += [value.cumprod(axis=axis) for axis in (0, 1, 2)]
-            expected += [value.mean(), value.mean(axis=(0, 1))]
-        for found, wanted in zip(f(value), expected, strict=True):
-            rtol = 1e-14 if dtype == "complex128" else 1e-5
-            np.testing.assert_allclose(found, wanted, rtol=rtol)
-            assert found.shape == wanted.shape
-
-
-def test_means_and_products_at_limits():
-    z = pt.zmatrix("z")
-    compare_onnx_and_py([z], [z.sum(), z.mean(axis=0)], [numbers((3, 4))])
-
-
-@pytest.mark.parametrize("op", [Sum, Prod])
-@pytest.mark.parametrize("dtype", ["float64", "float32", "complex64", "complex128"])
-def test_complex_accumulators_and_results(op, dtype):
-    """Real numbers are reduced as complex ones, and complex ones to a real result."""
-    x, z = pt.fmatrix("x"), pt.matrix("z", dtype="complex64")
-    reductions = [op(dtype=dtype, acc_dtype="complex128", axis=axis) for axis in (None, 1)]
-    results = [reduction(v) for reduction in reductions for v in (x, z)]
-    if dtype.startswith("complex"):
-        results.append(op(dtype=dtype, axis=[0])(x))
-    f = pytensor.function([x, z], results, mode="ONNX")
-    for shape in ((2, 3), (0, 2)):
-        drawn = np.random.default_rng(0).normal(size=(*shape, 2)).view("complex128")[..., 0]
-        values = drawn.real.astype("float32"), drawn.astype("complex64")
-        reference = pytensor.function([x, z], results, mode=PY)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            expected = reference(*values)
-        for found, wanted in zip(f(*values), expected, strict=True):
-            np.testing.assert_allclose(found, wanted, rtol=1e-5)
-            assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)

@@ -10,7 +10,7 @@ _SIZE_TESTS = "tests/targets/test_size_defects.py"
 _ACCURACY_TESTS = "tests/targets/test_accuracy_defects.py"
 _BOOL = frozenset({ir.DataType.BOOL})
 _COLUMN = "A vector on the right stays a matrix of one column (`passes/fusions/fuse_products.py`)."
-_NEAR_PATTERNS = "`tests/passes/test_keep_apart.py` has graphs next to the pattern"
+_NEAR_PATTERNS = "`tests/passes/optimizer_guards/test_keep_apart.py` has graphs next to the pattern"
 
 AVOIDED_DEFECTS = (
     Defect(

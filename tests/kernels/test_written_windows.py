@@ -1,0 +1,107 @@
+"""Convolutions and pools of ONNX in tapes, compared with ONNX Runtime's."""
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import helper
+
+from pytensor_onnx import native
+from pytensor_onnx.kernels import written_layers
+from pytensor_onnx.kernels.regions import fuse, whole_region
+
+RNG = np.random.default_rng(0)
+
+
+def model_of(operator, shapes, attributes, dtype="float32"):
+    """Return the model of an operator for batches of any size, and its feeds."""
+    kind, names = helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), ["x", "w", "b"][: len(shapes)]
+    node = helper.make_node(operator, names, ["y"], **attributes)
+    known = [["n", *shapes[0][1:]], *shapes[1:]]
+    pairs = zip(names, known, strict=True)
+    inputs = [helper.make_tensor_value_info(name, kind, shape) for name, shape in pairs]
+    outputs = [helper.make_tensor_value_info("y", kind, None)]
+    graph = helper.make_graph([node], "windows", inputs, outputs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    drawn = [RNG.normal(scale=3, size=shape).astype(dtype) for shape in shapes]
+    return model, dict(zip(names, drawn, strict=True))
+
+
+def run_tape(model, feed):
+    written = fuse(model.SerializeToString(), every_size=True).model
+    assert written is not None
+    assert whole_region(onnx.load_model_from_string(written).graph) is not None
+    options = onnxruntime.SessionOptions()
+    native.register_with_regions(options)
+    return onnxruntime.InferenceSession(written, options).run(None, feed)[0]
+
+
+def assert_as_runtime(model, feed, rtol):
+    [expected] = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feed)
+    np.testing.assert_allclose(run_tape(model, feed), expected, rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "attributes"),
+    [
+        ((2, 3, 8, 9), (4, 3, 3, 3), {}),
+        ((1, 3, 8, 9), (4, 3, 3, 2), {"pads": [1, 0, 2, 1], "strides": [2, 3]}),
+        ((3, 4, 7, 7), (6, 2, 3, 3), {"group": 2, "dilations": [2, 1]}),
+        ((2, 3, 5, 5), (3, 1, 5, 5), {"group": 3, "pads": [2, 2, 2, 2]}),
+        ((2, 3, 11), (5, 3, 4), {"strides": [3], "pads": [2, 1]}),
+        ((1, 2, 4, 5, 6), (2, 2, 2, 2, 2), {}),
+        ((0, 3, 8, 9), (4, 3, 3, 3), {}),
+        ((2, 3, 4, 4), (7, 3, 1, 1), {}),
+    ],
+)
+def test_a_convolution_is_a_product(x, w, attributes):
+    for shapes in ((x, w), (x, w, (w[0],))):
+        assert_as_runtime(*model_of("Conv", shapes, attributes), 2e-5)
+
+
+def test_a_large_convolution_stays(monkeypatch):
+    monkeypatch.setattr(written_layers, "MOST_PRODUCTS", 1000)
+    model, _ = model_of("Conv", ((1, 3, 8, 8), (4, 3, 3, 3)), {})
+    assert any("Conv" in line for line in fuse(model.SerializeToString(), every_size=True).lines())
+
+
+def test_sessions_leave_convolutions_to_the_runtime():
+    model, _ = model_of("Conv", ((1, 3, 8, 8), (4, 3, 3, 3)), {})
+    assert fuse(model.SerializeToString()).model is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "attributes"),
+    [
+        ((2, 3, 8, 8), {"kernel_shape": [2, 2], "strides": [2, 2]}),
+        ((1, 3, 9, 7), {"kernel_shape": [3, 2], "pads": [1, 1, 2, 0], "strides": [2, 1]}),
+        ((3, 2, 10), {"kernel_shape": [3], "strides": [2]}),
+        ((0, 3, 8, 8), {"kernel_shape": [2, 2]}),
+    ],
+)
+def test_a_pool_is_a_reduction(shape, attributes):
+    assert_as_runtime(*model_of("MaxPool", [shape], attributes), 0)
+    assert_as_runtime(*model_of("AveragePool", [shape], attributes), 1e-6)
+    included = attributes | {"count_include_pad": 1}
+    assert_as_runtime(*model_of("AveragePool", [shape], included), 1e-6)
+
+
+def test_maxima_of_infinities_and_bytes():
+    attributes = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+    model, feed = model_of("MaxPool", [(2, 2, 4, 4)], attributes, "uint8")
+    assert_as_runtime(model, feed, 0)
+    # The runtime's least maximum is a finite number.
+    model, feed = model_of("MaxPool", [(1, 1, 4, 4)], attributes)
+    feed["x"][0, 0] = -np.inf
+    feed["x"][0, 0, 3, 3] = np.inf
+    expected = np.full((4, 4), -np.inf)
+    expected[2:, 2:] = np.inf
+    np.testing.assert_array_equal(run_tape(model, feed)[0, 0], expected)
+
+
+@pytest.mark.parametrize("attributes", [{"ceil_mode": 1}, {"auto_pad": "SAME_UPPER"}])
+def test_pools_of_other_sizes_stay(attributes):
+    given = attributes | {"kernel_shape": [2, 2], "strides": [2, 2]}
+    model, _ = model_of("MaxPool", [(1, 2, 5, 5)], given)
+    fusion = fuse(model.SerializeToString(), every_size=True)
+    assert any("MaxPool" in line for line in fusion.lines())
