@@ -11,6 +11,7 @@ import inspect
 import sys
 import warnings
 from collections.abc import Iterable
+from copy import copy
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ import pytensor
 from pytensor.compile.maker import FunctionMaker
 from pytensor.compile.mode import Mode, optdb
 from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.op import Op, _NoPythonOp
 from pytensor.link.basic import Linker
+from pytensor.link.c.op import _NoPythonCOp
 
 _BATCHES = "ops-declare-how-they-take-batches-by-private-names"
 _PASSES = "passes-cannot-be-registered-before-another-one"
@@ -130,6 +133,21 @@ def warn_if_compiled_by_nutpie() -> None:
     )
     packages = [Path(file).parent.parent for file in (__file__, frame.f_code.co_filename)]
     warnings.warn(text, UserWarning, skip_file_prefixes=tuple(map(str, packages)))
+
+
+def has_perform(op: Op) -> bool:
+    """Return whether an Op has an implementation in Python."""
+    return type(op).perform not in (_NoPythonOp.perform, _NoPythonCOp.perform)
+
+
+def without_function(op: Op) -> Op:
+    """Return a copy of an Op without the function of its inner graph; an Op without one as it is."""
+    if not hasattr(op, "_fn"):
+        return op
+    own: Any = copy(op)
+    own._fn = None
+    result: Op = own
+    return result
 
 
 def check(anchors: Iterable[str], excluded: Iterable[str], guarded: Iterable[str]) -> None:

@@ -21,13 +21,13 @@ from pytensor.compile.rewriting import inline_ofg_node
 from pytensor.conditional.op import IfElse, LazyIfElse
 from pytensor.graph.basic import Apply, Constant, Variable, clone_get_equiv
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.op import Op, _NoPythonOp
+from pytensor.graph.op import Op
 from pytensor.graph.traversal import ancestors
 from pytensor.graph.type import Type
-from pytensor.link.c.op import _NoPythonCOp
 from pytensor.scalar.basic import ScalarType
 from pytensor.scan.op import Scan
 
+from pytensor_onnx.compat.pytensor import has_perform, without_function
 from pytensor_onnx.dispatch.registry.basic import has_no_lowering, is_array
 from pytensor_onnx.encodings import Boundary, encoding_for, is_encoded
 from pytensor_onnx.errors import PyTensorONNXError, UnsupportedOpError, UnsupportedTypeError
@@ -408,7 +408,7 @@ def _is_accepted(convert: Convert, node: Apply) -> bool:
 
 def _runs_in_python(node: Apply) -> bool:
     """Return whether an Op has a Python implementation that serves the types of its operands."""
-    if type(node.op).perform in (_NoPythonOp.perform, _NoPythonCOp.perform):
+    if not has_perform(node.op):
         return isinstance(node.op, IfElse)
     # PyTensor makes nodes of sparse matrices with operations of arrays, which fail when they run.
     encoding = encoding_for(node)
@@ -418,10 +418,9 @@ def _runs_in_python(node: Apply) -> bool:
 
 def _for_python(op: Op) -> Op:
     """Return an Op whose inner function is its own, and runs in Python if it is a loop."""
-    if not hasattr(op, "_fn"):
+    own: Any = without_function(op)
+    if own is op:
         return op
-    own: Any = copy(op)
-    own._fn = None
     if isinstance(op, Scan):
         own.mode = "FAST_COMPILE"
     result: Op = own
