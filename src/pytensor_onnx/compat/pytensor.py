@@ -141,7 +141,7 @@ def has_perform(op: Op) -> bool:
 
 
 def without_function(op: Op) -> Op:
-    """Return a copy of an Op without the function of its inner graph; an Op without one as it is."""
+    """Return an Op without the function of its inner graph, which later calls compile anew."""
     if not hasattr(op, "_fn"):
         return op
     own: Any = copy(op)
