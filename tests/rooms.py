@@ -19,7 +19,6 @@ ANYWHERE = {
     "changes",
     "compat",
     "errors",
-    "extras",
     "_version",
     "late_names",
     "progress",
@@ -90,7 +89,8 @@ ROOMS = {
     ),
     "pymc": room(
         "PyMC models: densities, predictors, samplers",
-        *("exporting", "functions", "graph", "ops", "rewriting", "running", "named_dims"),
+        *("digests", "exporting", "functions", "graph", "ops", "rewriting", "running"),
+        "named_dims",
     ),
     "scoring": room("tables scored by files; hands on `pytensor_onnx_scoring`"),
     "web": room("the page around a model, and a server for it", "graph", "kernels", "native"),

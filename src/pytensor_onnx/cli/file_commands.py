@@ -222,7 +222,7 @@ def optimize(
     check_file(path, "--output")
     given = {"precision": precision} if precision else {}
     with working("optimizing"):
-        from pytensor_onnx import optimize_onnx, registered_mode  # noqa: F401
+        from pytensor_onnx import optimize_onnx
 
         program = optimize_onnx(file, path, target=target, **given)
     before, after = inspect_file(file), inspect_file(path)

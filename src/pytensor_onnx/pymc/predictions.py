@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import pickle
 import sys
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.type import RandomType
 from xarray import DataTree
 
+from pytensor_onnx.digests import content_key
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.named_dims import tensor_of
@@ -78,13 +79,13 @@ def predict(
         or Polars: a column fills the container of its name, and a matrix is filled by the columns
         that its second dimension labels. The index of a table of pandas labels its rows.
     outputs
-        Names of variables; by default the observed ones and what is computed of these.
+        Names of variables; by default the observed variables and the deterministics that read them.
     coords
         Labels of dimensions. A dimension that has labels and gets another length needs them.
     sample_vars
         Free variables that are drawn from their distributions although the trace has them, such as
-        the effects of new groups. Those that it does not have are drawn, too, unless the trace has
-        a deterministic that they are needed for.
+        the effects of new groups. Free variables that the trace lacks are drawn too, unless the
+        trace has the deterministics that need them.
     random_seed
         A seed as for `numpy.random.default_rng`.
     verify
@@ -149,18 +150,19 @@ def predict(
     posterior = {name: array[None] for name, array in read_posterior(trace, given).items()}
     kept = _kept_of(model)
     nodes = list(ancestors(computed))
+    variables = [*nodes, *given, *graph.containers]
     key = (
         *(tuple(names), tuple(drawn), tuple(sorted(new.lengths_without_data.items()))),
-        tuple(map(id, [*nodes, *given, *graph.containers])),
+        tuple(map(id, variables)),
         tuple((name, model.named_vars_to_dims.get(name)) for name in map(str, model.named_vars)),
-        tuple((name, _digest(array)) for name, array in posterior.items()),
-        tuple(_digest(v.get_value(borrow=True)) for v in _stored(graph, nodes)),
+        tuple((name, _content(array)) for name, array in posterior.items()),
+        tuple(_content(v.get_value(borrow=True)) for v in _stored(graph, nodes)),
     )
     program = kept.find(key)
     if program is None or (verify and program.verification.verdict == "not verified"):
         request = PredictorRequest(outputs=names, sample_vars=drawn)
         program = predictor_of(graph, posterior, request, read)
-        kept.add(key, program, [*nodes, *given, *graph.containers])
+        kept.add(key, program, variables)
     needed -= set(given)
     resampled = sorted(str(v.name) for v in model.basic_RVs if v in needed)
     _LOG.info(f"Sampling: [{', '.join(resampled)}]")
@@ -413,13 +415,11 @@ def _stored(graph: ModelGraph, nodes: Iterable[Variable]) -> list[SharedVariable
     ]
 
 
-def _digest(value: Any) -> bytes:
-    """Return a digest of a value, which changes in place are seen by."""
+def _content(value: Any) -> Hashable:
+    """Return a key of the content of a value, which changes in place change."""
     if not isinstance(value, np.ndarray) or value.dtype.hasobject:
-        return hashlib.blake2b(pickle.dumps(value)).digest()
-    content = hashlib.blake2b(f"{value.dtype.str}{value.shape}".encode())
-    content.update(np.ascontiguousarray(value).data.cast("B") if value.size else b"")
-    return content.digest()
+        return blake2b(pickle.dumps(value)).digest()
+    return value.shape, content_key(value)
 
 
 def _feed(program: ONNXProgram, new: _New, random_seed: Any) -> dict[str, Any]:

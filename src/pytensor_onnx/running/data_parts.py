@@ -9,7 +9,7 @@ of the data with a copy, since arrays may change in place.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 from types import SimpleNamespace
@@ -198,15 +198,10 @@ class _Divider:
 
 def _operands(node: ir.Node) -> list[ir.Value]:
     """Return the values that a node reads, within its bodies too."""
-    inner = [x for body in bodies_of(node) for inner in all_nodes(body) for x in inner.inputs]
-    ends = [x for body in bodies_of(node) for inner in _bodies(body) for x in inner.outputs]
-    return [x for x in (*node.inputs, *inner, *ends) if x is not None]
-
-
-def _bodies(body: ir.Graph) -> Iterator[ir.Graph]:
-    yield body
-    for node in all_nodes(body):
-        yield from bodies_of(node)
+    nodes = [node, *(inner for body in bodies_of(node) for inner in all_nodes(body))]
+    read = [x for inner in nodes for x in inner.inputs]
+    ends = [x for inner in nodes for body in bodies_of(inner) for x in body.outputs]
+    return [x for x in (*read, *ends) if x is not None]
 
 
 def _part(model: ir.Model, nodes: list[ir.Node], given: list[str], outputs: list[str]) -> ir.Model:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy, deepcopy
 from typing import Any
 
@@ -114,7 +114,7 @@ class PartedGraph:
     def update_profile(self, stats: Any) -> None:
         """Add the seconds and calls of the Python nodes since the last call to statistics."""
         for step in self.python_nodes:
-            # Nodes of functions that were inlined are none of the graph that PyTensor prints.
+            # The graph that PyTensor prints has no nodes of inlined functions and of branches.
             node = self._originals.get(step.node)
             if node is not None and step.calls:
                 key = self._original, node
@@ -139,7 +139,7 @@ class PartedGraph:
                     refused |= alone or set(converted)
                 steps += [self._in_python(node) for node in nodes if node in python]
             if not refused:
-                self.python_nodes = [step for step in steps if not isinstance(step, Part)]
+                self.python_nodes = list(_python_nodes(steps))
                 return _with_unused(steps, graph)
             python |= refused
 
@@ -246,7 +246,7 @@ class PythonNode:
         alone.tag = copy(node.tag)
         storage = {v: [None] for v in (*own, *alone.outputs)}
         computed = {v: [v in own] for v in storage}
-        # Inner graphs compile no C: it takes longer than what they save, and may not be installed.
+        # Inner graphs compile no C: compiling takes longer than C saves, or has no compiler.
         with pytensor.config.change_flags(cxx=""):
             self._thunk = op.make_thunk(alone, storage, computed, [], impl="py")
         self._given = [storage[v] for v in own]
@@ -293,14 +293,13 @@ class PythonNode:
 
 
 class Branches:
-    """A choice between two graphs of which one has a node without a lowering: one of them runs."""
+    """A condition with two graphs, one of them with a node without a lowering: one graph runs."""
 
     def __init__(self, node: Apply, cut: Callable[[FunctionGraph], PartedGraph]) -> None:
-        self.node, self.seconds, self.calls = node, 0.0, 0
         self.inputs, self.outputs = list(node.inputs), list(node.outputs)
         op = node.op
         self._graphs = [cut(b.fgraph.unfreeze()) for b in (op.false_branch, op.true_branch)]
-        self.python_nodes = [node for graph in self._graphs for node in graph.python_nodes]
+        self.python_nodes = [step for graph in self._graphs for step in graph.python_nodes]
 
     def run(self, values: Values) -> None:
         """Compute the values of the outputs."""
@@ -310,7 +309,7 @@ class Branches:
 
 def warn_of_python(parted: PartedGraph) -> None:
     """Warn once of all nodes of a function that run in Python."""
-    lines = dict.fromkeys(_described(node) for node in _nodes(parted.python_nodes))
+    lines = dict.fromkeys(_described(step.node) for step in parted.python_nodes)
     # Ops of users have no lowering; of others the reason may name a way out.
     lines |= dict.fromkeys(
         f"  {p.subject}: {p.reason}; {p.hint}"
@@ -328,9 +327,13 @@ def warn_of_python(parted: PartedGraph) -> None:
     )
 
 
-def _nodes(steps: Iterable[PythonNode | Branches]) -> Iterable[Apply]:
+def _python_nodes(steps: Iterable[Part | PythonNode | Branches]) -> Iterator[PythonNode]:
+    """Yield the steps that are nodes of Python, those within branches too."""
     for step in steps:
-        yield from _nodes(step.python_nodes) if isinstance(step, Branches) else [step.node]
+        if isinstance(step, Branches):
+            yield from step.python_nodes
+        elif isinstance(step, PythonNode):
+            yield step
 
 
 def _described(node: Apply) -> str:
@@ -419,8 +422,6 @@ def _runs_in_python(node: Apply) -> bool:
 def _for_python(op: Op) -> Op:
     """Return an Op whose inner function is its own, and runs in Python if it is a loop."""
     own: Any = without_function(op)
-    if own is op:
-        return op
     if isinstance(op, Scan):
         own.mode = "FAST_COMPILE"
     result: Op = own

@@ -330,9 +330,7 @@ class OpenOperators(GraphRewriter):
         return isinstance(node.op, KeptOperator) and self.is_opened(node.op)
 
 
-# A query of mode ONNX that excludes the name notes it as a tag without rewrites, and refuses it.
-if OPEN_OPERATORS not in optdb._names:
-    optdb.__db__.pop(OPEN_OPERATORS, None)
+# Before a query of mode ONNX, which notes the name that it excludes as a tag.
 optdb.register(
     OPEN_OPERATORS,
     OpenOperators(),
