@@ -1,4 +1,4 @@
-"""Mode ``"ONNX"`` and its linker become what they stand for at their first use, whatever it is."""
+"""The objects that are registered become mode ``"ONNX"`` and its linker at any first use."""
 
 import copy
 import pickle

@@ -39,7 +39,7 @@ def _late(name: str, base: type) -> Any:
         def __reduce_ex__(self, protocol: Any) -> Any:
             return self.__getattribute__("__reduce_ex__")(protocol)
 
-    # It implements what is abstract by the class that it becomes.
+    # The class that the object becomes implements the abstract methods.
     Late.__abstractmethods__ = frozenset()
     return Late()
 

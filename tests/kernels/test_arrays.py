@@ -78,7 +78,7 @@ def test_moved_elements(name, shape, others, attributes, dtype, run_both):
 
 @pytest.mark.parametrize(("dtype", "shape"), [("float64", (0, 300)), ("bool", (1, 60))])
 def test_a_constant_of_more_elements_than_words(dtype, shape, run_both):
-    """Its sizes are checked by its bytes, of which it may have few or none."""
+    """The reader compares the bytes of a constant with the tape: it may have few bytes or none."""
     feed, constants = {"a": values(dtype, (2, shape[1]))}, {"c": values(dtype, shape)}
     node = helper.make_node("Concat", ["a", "c"], ["out"], axis=0)
     [expected], [found] = run_both(model_of([node], feed, {"out": KINDS[dtype]}, constants), feed)

@@ -241,7 +241,7 @@ def _slice(dim: Dim, start: int | None, stop: int | None, step: int) -> Dim:
     if step == 1 and (length := _known_length(dim, start or 0, stop)) is not None:
         return length
     if step == 1 and (start or 0) >= 0 and stop is not None and stop < 0:
-        # What a slice leaves out at the end is left out at the start: a[1:] and a[:-1] fit.
+        # Slices that leave out as many elements have one name: a[1:] and a[:-1].
         start, stop = (start or 0) - stop, None
     return SliceLength(dim, start, stop, step) if _n_factors(dim) < _MOST_FACTORS else None
 

@@ -351,7 +351,7 @@ def _read_outputs(graph: ModelGraph, outputs: Any) -> dict[str, tuple[str, ...]]
 def conditioned(
     graph: ModelGraph, idata: Any, sample_vars: Sequence[str], computed: Sequence[Variable]
 ) -> tuple[list[Variable], list[str]]:
-    """Return the variables that take posterior draws, and the names of those that lack them."""
+    """Return the variables that take posterior draws, and the names of variables without draws."""
     names = read_strings(sample_vars, "sample_vars")
     free = {str(v.name): v for v in graph.model.free_RVs}
     for name in names:

@@ -156,7 +156,7 @@ class GraphConverter:
         return checked, dict(zip(node.outputs, sizes.results, strict=False))
 
     def _checked_sizes(self, sizes: OperandSizes, inputs: Sequence[Any]) -> list[Any]:
-        """Return operands with checks of computed sizes, of which the runtime would broadcast one.
+        """Return operands, with checks of computed sizes that the runtime would broadcast.
 
         Sizes with a check keep their own names, by which passes would find the check needless.
         """

@@ -1,4 +1,4 @@
-"""Exact forms of operators, and what is known about numbers."""
+"""Exact forms of operators, and known properties of numbers."""
 
 from __future__ import annotations
 

@@ -176,8 +176,8 @@ def has_minus_one(node: Apply) -> bool:
 def sizes_follow_from_shapes(operands: Iterable[Variable]) -> bool:
     """Return whether the sizes of filled operands are constants or sizes of arrays.
 
-    A filled operand that is dropped takes its sizes with it: with those that an integer gives, it
-    may not have the shape of the others.
+    Without a filled operand nothing compares its sizes with those of the other operands: sizes
+    that come from an integer may differ from theirs.
     """
     waiting = [
         size
