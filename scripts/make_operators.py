@@ -1,4 +1,4 @@
-"""Write `src/pytensor_onnx/graph/operators.pyi`: the standard operators as typed methods.
+"""Write `src/pytensor_onnx/graph/operator_methods.pyi`: the standard operators as typed methods.
 
     python scripts/make_operators.py
 
@@ -17,10 +17,10 @@ import onnx
 import onnx_ir as ir
 from onnx.defs import OpSchema
 
-from pytensor_onnx.graph.inference import type_of_text
+from pytensor_onnx.operators.inference import type_of_text
 from pytensor_onnx.running.linker import OPSET_VERSION
 
-STUB = Path(__file__).parents[1] / "src" / "pytensor_onnx" / "graph" / "operators.pyi"
+STUB = Path(__file__).parents[1] / "src" / "pytensor_onnx" / "graph" / "operator_methods.pyi"
 HEAD = f'''"""Operators of opset {OPSET_VERSION} and later ones, by `scripts/make_operators.py`."""
 
 from collections.abc import Sequence

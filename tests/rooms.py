@@ -29,16 +29,17 @@ ANYWHERE = {
 """Rooms that all may import, and that import none of the others."""
 
 ROOMS = {
+    "operators": room("facts of the operators of ONNX: schemas, shapes, elements, costs"),
     "graph": room(
-        "ONNX graphs as they are built: operators, dtypes, dimensions, constants, names",
-        *("digests",),
+        "ONNX graphs as they are built: nodes, constants, names, functions",
+        *("digests", "operators"),
     ),
-    "targets": room("runtimes: their opsets, kernels and defects", "graph"),
+    "targets": room("runtimes: their opsets, kernels and defects", "graph", "operators"),
     "encodings": room(
         "tensors that stand for other values: generators, complex numbers, sparse matrices",
         *("named_dims", "random", "digests"),
     ),
-    "ops": room("Ops that PyTensor lacks", "graph", "encodings"),
+    "ops": room("Ops that PyTensor lacks", "graph", "encodings", "operators"),
     "functions": room("definitions: PyTensor expressions for Ops that ONNX lacks", "ops"),
     "named_dims": room("arrays with named axes, `pytensor.xtensor`"),
     "random": room("`random_source`, a generator as an input", "bit_generators"),
@@ -50,28 +51,31 @@ ROOMS = {
     ),
     "passes": room(
         "changes of the ONNX model: smaller, faster, exact on a target",
-        *("graph", "targets", "digests"),
+        *("graph", "targets", "digests", "operators"),
     ),
     "dispatch": room(
         "lowerings: the ONNX operators of an Op",
-        *("graph", "ops", "functions", "encodings", "rewriting", "named_dims"),
+        *("graph", "ops", "functions", "encodings", "rewriting", "named_dims", "operators"),
     ),
-    "dynamic_axes": room("names of axes whose sizes are known at run time", "graph"),
+    "dynamic_axes": room("names of axes whose sizes are known at run time", "graph", "operators"),
     "conversion": room(
         "a PyTensor graph as a model: inputs, outputs, names, metadata",
-        *("graph", "dispatch", "dynamic_axes", "named_dims", "digests"),
+        *("graph", "dispatch", "dynamic_axes", "named_dims", "digests", "operators"),
     ),
     "pipeline": room(
         "the passes over a model, in order",
-        *("conversion", "dispatch", "graph", "passes", "targets"),
+        *("conversion", "dispatch", "graph", "operators", "passes", "targets"),
     ),
     "running": room(
         'mode `"ONNX"`: linker, sessions, errors of a run, profiles',
-        *("graph", "dispatch", "rewriting", "conversion", "pipeline", "passes"),
+        *("graph", "dispatch", "rewriting", "conversion", "pipeline", "passes", "operators"),
         *("targets", "named_dims", "encodings", "kernels", "native", "registered_mode", "ops"),
     ),
     "native": room("the native library of kernels, which ONNX Runtime loads", "graph"),
-    "kernels": room("fused kernels: regions that run in the library", "graph", "passes", "native"),
+    "kernels": room(
+        "fused kernels: regions that run in the library",
+        *("graph", "operators", "passes", "native"),
+    ),
     "nn": room("functions of networks for users", "ops"),
     "ml": room(
         "pytensor-ml: models, decoding, its layers",
@@ -79,21 +83,23 @@ ROOMS = {
     ),
     "importing": room(
         "ONNX models as PyTensor graphs: reading, operators",
-        *("graph", "ops", "functions", "nn", "rewriting"),
+        *("graph", "operators", "ops", "functions", "nn", "rewriting"),
     ),
     "exporting": room(
         "exports: requests, verification, the program, files",
         *("graph", "rewriting", "conversion", "pipeline", "targets", "running", "ml"),
-        *("dynamic_axes", "named_dims", "encodings", "ops", "digests", "passes"),
+        *("dynamic_axes", "named_dims", "encodings", "operators", "ops", "digests", "passes"),
         "importing",
     ),
     "pymc": room(
         "PyMC models: densities, predictors, samplers",
-        *("digests", "exporting", "functions", "graph", "ops", "rewriting", "running"),
+        *("digests", "exporting", "functions", "graph", "operators", "ops", "rewriting", "running"),
         "named_dims",
     ),
     "scoring": room("tables scored by files; hands on `pytensor_onnx_scoring`"),
-    "web": room("the page around a model, and a server for it", "graph", "kernels", "native"),
+    "web": room(
+        "the page around a model, and a server for it", "graph", "kernels", "native", "operators"
+    ),
     "serving": room("folders that servers of models load", "exporting", "graph", "native"),
     "cli": room(
         "the command line",

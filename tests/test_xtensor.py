@@ -28,7 +28,7 @@ from pytensor_onnx import (
     export_onnx,
     export_value_and_grad,
 )
-from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.operators.dims import dims_of
 from tests.conftest import PY, assert_same, compare_onnx_and_py, op_types
 
 SIZES = {"city": 3, "day": 4, "kind": 2}

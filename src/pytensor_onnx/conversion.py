@@ -23,10 +23,10 @@ from pytensor_onnx.dynamic_axes import (
 )
 from pytensor_onnx.errors import Problem, PyTensorONNXError, UnsupportedCase, raise_problems
 from pytensor_onnx.graph.builder import Builder, drop_checks_of_inputs
-from pytensor_onnx.graph.dims import BROADCASTS, Dim, dims_of
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope, infer_and_name_dims, live_nodes
 from pytensor_onnx.named_dims import dim_names as dim_names_of
+from pytensor_onnx.operators.dims import BROADCASTS, Dim, dims_of
 from pytensor_onnx.user_code import user_line
 
 IR_VERSION = 10

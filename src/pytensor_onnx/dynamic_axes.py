@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from pytensor_onnx.errors import ArgumentError
-from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.operators.dims import dims_of
 from pytensor_onnx.user_code import NOT_OF_USERS
 
 DynamicAxes = Mapping[str, Mapping[int, str] | Sequence[int]]

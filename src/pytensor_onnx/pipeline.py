@@ -5,8 +5,8 @@ import onnx_ir as ir
 from pytensor_onnx.changes import Change
 from pytensor_onnx.conversion import Converted
 from pytensor_onnx.dispatch.registry.function import decompositions
-from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.traversal import all_nodes, nodes_of_model
+from pytensor_onnx.operators.dims import dims_of
 from pytensor_onnx.passes.fold_constants import fold_constants
 from pytensor_onnx.passes.fusions.drop_axes import drop_leading_axes, keep_reduced_axes
 from pytensor_onnx.passes.fusions.fold_into_conv import fold_into_conv

@@ -9,9 +9,9 @@ import pytest
 
 from pytensor_onnx.errors import LoweringError
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.operators.dims import dims_of
 from tests.graph.conftest import value
 
 DOUBLE, FLOAT, INT64 = ir.DataType.DOUBLE, ir.DataType.FLOAT, ir.DataType.INT64

@@ -4,8 +4,8 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder, Described
-from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.names import name_values
+from pytensor_onnx.operators.dims import dims_of
 from tests.graph.conftest import run, value
 
 DOUBLE, FLOAT, INT64 = ir.DataType.DOUBLE, ir.DataType.FLOAT, ir.DataType.INT64

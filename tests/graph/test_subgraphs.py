@@ -4,7 +4,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.operators.dims import dims_of
 from tests.graph.conftest import run, value
 
 DOUBLE, FLOAT, INT64 = ir.DataType.DOUBLE, ir.DataType.FLOAT, ir.DataType.INT64

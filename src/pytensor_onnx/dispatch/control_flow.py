@@ -13,7 +13,7 @@ from pytensor.raise_op import CheckAndRaise
 from pytensor_onnx.dispatch.registry.basic import onnx_funcify
 from pytensor_onnx.dispatch.registry.graphs import convert_inner
 from pytensor_onnx.graph.builder import Builder, index_of, name_failure
-from pytensor_onnx.graph.dims import CHECKED, constant_ints, dims_of, same_sizes
+from pytensor_onnx.operators.dims import CHECKED, constant_ints, dims_of, same_sizes
 
 
 @onnx_funcify.register(LazyIfElse)

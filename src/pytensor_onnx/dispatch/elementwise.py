@@ -23,8 +23,8 @@ from pytensor_onnx.dispatch.registry.graphs import convert_inner
 from pytensor_onnx.functions.registry import definition_of
 from pytensor_onnx.graph.bounds import never_negative
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import Dim, dims_of
-from pytensor_onnx.graph.inference import dtype_of
+from pytensor_onnx.operators.dims import Dim, dims_of
+from pytensor_onnx.operators.inference import dtype_of
 from pytensor_onnx.ops.special.portable import HalfPowerOfTwo
 from pytensor_onnx.ops.special.precise import PreciseLog
 

@@ -10,7 +10,7 @@ from pytensor.tensor.math import Dot
 
 from pytensor_onnx.dispatch.registry.basic import onnx_funcify
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.operators.dims import dims_of
 from pytensor_onnx.ops.products import OuterProductSum
 
 

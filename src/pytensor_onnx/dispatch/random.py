@@ -9,8 +9,8 @@ from pytensor_onnx.dispatch.registry.function import lower_defined
 from pytensor_onnx.functions.random.drawing import sampler_of
 from pytensor_onnx.functions.registry import DEFINITIONS
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import sizes_in
 from pytensor_onnx.late_names import import_modules
+from pytensor_onnx.operators.dims import sizes_in
 from pytensor_onnx.ops.random.draws import Draw
 from pytensor_onnx.site_pages import page
 

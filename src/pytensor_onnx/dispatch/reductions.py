@@ -15,8 +15,8 @@ from pytensor.tensor.special import LogSoftmax, Softmax
 from pytensor_onnx.dispatch.registry.basic import onnx_funcify
 from pytensor_onnx.graph.binary_reduction import fold_last_axis, merge_axes
 from pytensor_onnx.graph.builder import Builder, name_failure
-from pytensor_onnx.graph.dims import Dim, dims_of
-from pytensor_onnx.graph.inference import dtype_of
+from pytensor_onnx.operators.dims import Dim, dims_of
+from pytensor_onnx.operators.inference import dtype_of
 from pytensor_onnx.ops.reductions import RunningExtreme
 
 LONGEST_SHORT_SUM = 1024

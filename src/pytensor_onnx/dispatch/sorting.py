@@ -13,8 +13,8 @@ from pytensor_onnx.dispatch.control_flow import check_that
 from pytensor_onnx.dispatch.registry.basic import onnx_funcify
 from pytensor_onnx.dispatch.registry.batch_loop import with_equal_batches
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.inference import dtype_of
 from pytensor_onnx.graph.traversal import mark_guarded
+from pytensor_onnx.operators.inference import dtype_of
 from pytensor_onnx.ops.sorting import OrderStatistics
 
 

@@ -7,7 +7,7 @@ from pytensor.graph.basic import Apply
 from pytensor_onnx.dispatch.registry.basic import onnx_funcify
 from pytensor_onnx.dispatch.shape.shapes import vector_of
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.inference import dtype_of
+from pytensor_onnx.operators.inference import dtype_of
 from pytensor_onnx.ops.sparse import (
     EntryRows,
     RowProducts,

@@ -7,8 +7,8 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import Dim, Dims, product_dim
-from pytensor_onnx.graph.inference import dtype_of
+from pytensor_onnx.operators.dims import Dim, Dims, product_dim
+from pytensor_onnx.operators.inference import dtype_of
 
 
 def merge_axes(build: Builder, x: ir.Value, axes: Sequence[int]) -> ir.Value:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from pytensor_onnx.graph.inference import dtype_of
+from pytensor_onnx.operators.inference import dtype_of
 
 Interval = tuple[int, int]
 

@@ -10,11 +10,11 @@ from zlib import crc32
 import numpy as np
 import onnx_ir as ir
 
-from pytensor_onnx.graph.dims import Dim, Dims, dims_of, sizes_in
 from pytensor_onnx.graph.emitter import Operand
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.subgraphs import Body, Described, SubgraphBuilder, define
 from pytensor_onnx.graph.traversal import STANDARD_DOMAIN
+from pytensor_onnx.operators.dims import Dim, Dims, dims_of, sizes_in
 
 __all__ = ["Body", "Builder", "Described", "ModelScope", "Operand"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from pytensor_onnx.graph.dims import broadcast, dims_of, same_sizes
+from pytensor_onnx.operators.dims import broadcast, dims_of, same_sizes
 
 _LARGEST = 64
 _DISCRETE = frozenset((ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL))

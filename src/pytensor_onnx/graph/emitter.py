@@ -17,9 +17,11 @@ from onnx_ir.tape import Tape
 from pytensor_onnx.digests import content_key
 from pytensor_onnx.errors import LoweringError, UnsupportedCase, did_you_mean
 from pytensor_onnx.graph.constant_folding import known_choice, known_result
-from pytensor_onnx.graph.dims import Dim
-from pytensor_onnx.graph.equal_sizes import equal_sizes
-from pytensor_onnx.graph.inference import (
+from pytensor_onnx.graph.operator_methods import Operators
+from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.operators.dims import Dim
+from pytensor_onnx.operators.equal_sizes import equal_sizes
+from pytensor_onnx.operators.inference import (
     COMMON,
     COMMON_ATTRIBUTES,
     REQUIRED_ATTRIBUTES,
@@ -30,8 +32,6 @@ from pytensor_onnx.graph.inference import (
     output_dtypes,
     signature,
 )
-from pytensor_onnx.graph.operators import Operators
-from pytensor_onnx.graph.scope import ModelScope
 
 Operand = ir.Value | np.ndarray | np.generic | int | float | bool | Sequence[int] | None
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import onnx_ir as ir
 
-from pytensor_onnx.graph.dims import ComputedSize, Dim, dims_of, parts_of, replace_parts
-from pytensor_onnx.graph.inference import output_dims
 from pytensor_onnx.graph.names import Names, snake_case
 from pytensor_onnx.graph.traversal import DOMAINS, STANDARD_DOMAIN, all_nodes, bodies_of
+from pytensor_onnx.operators.dims import ComputedSize, Dim, dims_of, parts_of, replace_parts
+from pytensor_onnx.operators.inference import output_dims
 
 
 class LocalFunction(NamedTuple):
@@ -165,7 +165,7 @@ class ModelScope:
 
         Examples
         --------
-        >>> from pytensor_onnx.graph.dims import sum_dim
+        >>> from pytensor_onnx.operators.dims import sum_dim
         >>> scope = ModelScope(21)
         >>> scope.equate_dims("n", "m")
         >>> scope.canonical_dim(sum_dim(["m", 1]))

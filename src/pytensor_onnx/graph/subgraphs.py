@@ -11,12 +11,12 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.errors import UnsupportedCase
-from pytensor_onnx.graph.dims import SIZE, Dims, dims_of
 from pytensor_onnx.graph.emitter import Emitter
-from pytensor_onnx.graph.inference import dtype_of
 from pytensor_onnx.graph.names import Names, name_values, rename_in_subgraphs, snake_case
 from pytensor_onnx.graph.scope import LocalFunction, live_nodes
 from pytensor_onnx.graph.traversal import DOMAINS, FUNCTION_DOMAIN, STANDARD_DOMAIN
+from pytensor_onnx.operators.dims import SIZE, Dims, dims_of
+from pytensor_onnx.operators.inference import dtype_of
 
 
 class ShapeReader(Emitter):

@@ -11,13 +11,13 @@ import onnx.inliner
 from onnx import NodeProto
 
 from pytensor_onnx import native
-from pytensor_onnx.graph.dims import SHARED
 from pytensor_onnx.graph.traversal import STANDARD_DOMAIN
 from pytensor_onnx.kernels.graph_scope import Scope, bodies, captured
 from pytensor_onnx.kernels.instructions import FUNCTIONS, partial_results
 from pytensor_onnx.kernels.limits import FASTER_OUTSIDE, has_many_axes, is_large, is_slow_in_float32
 from pytensor_onnx.kernels.tape import PARTIAL, Knowledge, Tape
 from pytensor_onnx.kernels.written_layers import write_layers
+from pytensor_onnx.operators.dims import SHARED
 
 DOMAIN = native.REGION_DOMAIN
 AS_FUNCTIONS = ("Erf", "Sigmoid", "Softplus")

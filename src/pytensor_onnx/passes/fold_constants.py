@@ -9,9 +9,9 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.constant_folding import known_choice, known_result
-from pytensor_onnx.graph.dims import constant_ints, dims_of
 from pytensor_onnx.graph.scope import ModelScope, disconnect
 from pytensor_onnx.graph.traversal import all_nodes, bodies_of
+from pytensor_onnx.operators.dims import constant_ints, dims_of
 from pytensor_onnx.passes.forms.replacements import gathered
 from pytensor_onnx.passes.inline_functions import name_apart, put_in_place
 from pytensor_onnx.passes.matching import (

@@ -10,9 +10,9 @@ import onnx_ir as ir
 from pytensor_onnx.changes import Change, changes_of
 from pytensor_onnx.errors import UnsupportedOpError
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import constant_ints, dims_of
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.traversal import nodes_of_model
+from pytensor_onnx.operators.dims import constant_ints, dims_of
 from pytensor_onnx.passes.matching import attributes_of, required, store_constants
 from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.node_walk import GraphLike, NodeWalk, Results

@@ -12,10 +12,10 @@ import onnx_ir as ir
 from pytensor_onnx.changes import Change
 from pytensor_onnx.graph.bounds import INT32, MOVING, Bounds
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.names import Names, name_values, names_in
 from pytensor_onnx.graph.scope import ModelScope, live_nodes
 from pytensor_onnx.graph.traversal import all_nodes, nodes_of_model
+from pytensor_onnx.operators.dims import dims_of
 from pytensor_onnx.passes.legaliser.missing_kernels import main_dtype
 from pytensor_onnx.passes.matching import constant_of, is_constant, required, store_constants
 from pytensor_onnx.passes.model_pass import model_pass

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from pytensor_onnx.graph.dims import ComputedSize, Dim, Dims, dims_of, is_plain
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.traversal import all_nodes
+from pytensor_onnx.operators.dims import ComputedSize, Dim, Dims, dims_of, is_plain
 from pytensor_onnx.passes.model_pass import model_pass
 
 _SPELLED = "pytensor_onnx.computed_sizes"
@@ -25,7 +25,7 @@ def spell_sizes(model: ir.Model, scope: ModelScope) -> int:
 
     Examples
     --------
-    >>> from pytensor_onnx.graph.dims import sum_dim
+    >>> from pytensor_onnx.operators.dims import sum_dim
     >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("k+1", sum_dim(["k", 1])))
     >>> model = ir.Model(ir.Graph([x], [], nodes=[]), ir_version=10)
     >>> Passes(model, ModelScope(21)).run(spell_sizes)

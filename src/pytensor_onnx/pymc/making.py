@@ -32,9 +32,9 @@ from pytensor_onnx.exporting.requests.options import ExportOptions
 from pytensor_onnx.exporting.requests.output_names import check_file
 from pytensor_onnx.exporting.requests.reference_graph import reference_graph
 from pytensor_onnx.exporting.verification.results import evaluate
-from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.names import Names, identifier
 from pytensor_onnx.named_dims import is_named, tensor_of, without_named
+from pytensor_onnx.operators.dims import dims_of
 from pytensor_onnx.pymc.inputs import BATCH, Inputs
 from pytensor_onnx.pymc.model_arguments import LAYOUTS, read_choice, shared_name
 from pytensor_onnx.pymc.model_graphs import ModelGraph

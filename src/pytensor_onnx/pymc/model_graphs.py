@@ -28,8 +28,8 @@ from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import Sum
 from pytensor.tensor.shape import Shape, Shape_i, SpecifyShape
 
-from pytensor_onnx.graph.dims import Dims
 from pytensor_onnx.named_dims import is_named, tensor_of, without_named
+from pytensor_onnx.operators.dims import Dims
 from pytensor_onnx.pymc.model_arguments import check_data, check_model, read_data
 from pytensor_onnx.pymc.random_variables import replace_checks
 from pytensor_onnx.rewriting import stabilised

@@ -20,7 +20,7 @@ from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.exporting.program.converting import fewer_collections
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.exporting.requests.options import ExportOptions
-from pytensor_onnx.graph.dims import Dims, dims_of
+from pytensor_onnx.operators.dims import Dims, dims_of
 from pytensor_onnx.progress import working
 from pytensor_onnx.pymc.chains import POSITION, Requested, Settings, sample_chains
 from pytensor_onnx.pymc.inputs import Inputs

@@ -19,9 +19,9 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedFunctionsPass
 
-from pytensor_onnx.graph.dims import SHARED, dims_of
 from pytensor_onnx.graph.traversal import all_nodes, bodies_of
 from pytensor_onnx.graph.weights import weight_bytes
+from pytensor_onnx.operators.dims import SHARED, dims_of
 from pytensor_onnx.running.operator_cost import Sizes
 from pytensor_onnx.running.session import EqualSizes, Session
 from pytensor_onnx_scoring.problems import is_interruption

@@ -196,8 +196,8 @@ class ONNXLinker(JITLinker):
         Functions with kernels have no bodies; an error within a kernel converts the graph anew.
         """
         from pytensor_onnx.conversion import ConversionOptions, convert
-        from pytensor_onnx.graph.dims import SHARED
         from pytensor_onnx.graph.names import take_lines, take_owners
+        from pytensor_onnx.operators.dims import SHARED
         from pytensor_onnx.pipeline import prepare
         from pytensor_onnx.targets import get_profile
 

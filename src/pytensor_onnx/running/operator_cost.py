@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from pytensor_onnx.graph.dims import ComputedSize, Dim, Dims, dims_of, parts_of, replace_parts
 from pytensor_onnx.graph.traversal import bodies_of, usual_nodes
+from pytensor_onnx.operators.dims import ComputedSize, Dim, Dims, dims_of, parts_of, replace_parts
 from pytensor_onnx.passes.spell_sizes import computed_sizes_of
 
 if TYPE_CHECKING:

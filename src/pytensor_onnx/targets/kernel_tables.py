@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import onnx_ir as ir
 
-from pytensor_onnx.graph.inference import COMMON, COMMON_ATTRIBUTES
 from pytensor_onnx.graph.traversal import is_float32
+from pytensor_onnx.operators.inference import COMMON, COMMON_ATTRIBUTES
 
 if TYPE_CHECKING:
     from onnx.defs import OpSchema

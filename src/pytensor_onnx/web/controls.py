@@ -10,8 +10,8 @@ from typing import Any
 import onnx_ir as ir
 
 from pytensor_onnx.errors import PyTensorONNXError
-from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.late_names import require
+from pytensor_onnx.operators.dims import dims_of
 
 CONTROLS = {
     "slider": {"min", "max", "step", "value"},

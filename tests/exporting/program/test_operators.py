@@ -7,7 +7,7 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.graph.basic import Variable
 
-from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.operators.dims import dims_of
 from tests.conftest import compare_onnx_and_py, op_types
 
 Size = int | None

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from pytensor_onnx.errors import UnsupportedOpError
-from pytensor_onnx.graph.dims import sum_dim
+from pytensor_onnx.operators.dims import sum_dim
 from tests.passes.conftest import bare, bare_op
 from tests.properties import holds_for
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pytensor_onnx.graph.dims import sum_dim
+from pytensor_onnx.operators.dims import sum_dim
 from tests.passes.conftest import bare_op
 
 POOLS = ["AveragePool", "LpPool", "MaxPool"]

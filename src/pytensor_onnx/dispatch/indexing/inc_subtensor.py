@@ -42,7 +42,7 @@ from pytensor_onnx.dispatch.indexing.subtensor import Entry, entries_of, select
 from pytensor_onnx.dispatch.registry.basic import onnx_funcify
 from pytensor_onnx.dispatch.shape.shapes import concatenated, vector_of
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import Dims, constant_ints
+from pytensor_onnx.operators.dims import Dims, constant_ints
 
 Combine = Callable[[Builder, ir.Value, ir.Value], ir.Value]
 

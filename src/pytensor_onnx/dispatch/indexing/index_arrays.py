@@ -13,7 +13,7 @@ from pytensor_onnx.dispatch.registry.basic import onnx_funcify
 from pytensor_onnx.dispatch.shape.shapes import concatenated, vector_of
 from pytensor_onnx.dispatch.shape.tensor_basic import within_bounds
 from pytensor_onnx.graph.builder import Builder, name_failure
-from pytensor_onnx.graph.dims import Dim, Dims, broadcast, constant_ints, sizes_in
+from pytensor_onnx.operators.dims import Dim, Dims, broadcast, constant_ints, sizes_in
 from pytensor_onnx.ops.elementwise import ChooseFrom
 
 Axis = tuple[ir.Value, int]

@@ -13,7 +13,7 @@ from pytensor_onnx.dispatch.registry.basic import onnx_funcify
 from pytensor_onnx.dispatch.shape.shapes import vector_of
 from pytensor_onnx.dispatch.shape.tensor_basic import within_bounds
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import Dim, constant_ints, dims_of
+from pytensor_onnx.operators.dims import Dim, constant_ints, dims_of
 
 Entry = ir.Value | slice
 

@@ -11,7 +11,7 @@ from pytensor.graph.basic import Apply
 
 from pytensor_onnx.dispatch.registry.basic import onnx_funcify
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.inference import dtype_of
+from pytensor_onnx.operators.inference import dtype_of
 from pytensor_onnx.ops.loops import LinearRecurrence
 
 

@@ -30,8 +30,8 @@ from pytensor_onnx.dispatch.loops.scan_histories import (
 from pytensor_onnx.dispatch.registry.basic import onnx_funcify
 from pytensor_onnx.dispatch.registry.graphs import convert_inner
 from pytensor_onnx.graph.builder import Builder, name_failure
-from pytensor_onnx.graph.dims import Dim, Dims, constant_ints, dims_of, sizes_in
-from pytensor_onnx.graph.inference import dtype_of
+from pytensor_onnx.operators.dims import Dim, Dims, constant_ints, dims_of, sizes_in
+from pytensor_onnx.operators.inference import dtype_of
 from pytensor_onnx.ops.loops import StepCount
 
 Read = tuple[ir.Value, int, Exception]

@@ -20,8 +20,8 @@ from pytensor.tensor.type import TensorType, lscalar
 
 from pytensor_onnx.dispatch.registry.graphs import convert_expressions
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import constant_ints, dims_of
-from pytensor_onnx.graph.inference import dtype_of
+from pytensor_onnx.operators.dims import constant_ints, dims_of
+from pytensor_onnx.operators.inference import dtype_of
 from pytensor_onnx.rewriting.loops.loop_lengths import unwrapped
 
 

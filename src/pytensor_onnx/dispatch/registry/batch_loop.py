@@ -14,7 +14,7 @@ from pytensor_onnx.dispatch.registry.basic import Lowered, onnx_funcify
 from pytensor_onnx.dispatch.registry.graphs import GraphConverter, NestedProblems
 from pytensor_onnx.functions.registry import defined_in_batches, needs_no_loop
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.operators.dims import dims_of
 
 
 def loop_over_batch(

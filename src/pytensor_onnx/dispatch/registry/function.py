@@ -22,8 +22,8 @@ from pytensor_onnx.dispatch.registry.definition_instance import (
 from pytensor_onnx.dispatch.registry.graphs import NestedProblems, convert_inner
 from pytensor_onnx.functions.registry import DEFINITIONS, Definition, definition_of
 from pytensor_onnx.graph.builder import Builder, Described
-from pytensor_onnx.graph.dims import Dims, broadcast, dims_of, product_dim
-from pytensor_onnx.graph.inference import dtype_of
+from pytensor_onnx.operators.dims import Dims, broadcast, dims_of, product_dim
+from pytensor_onnx.operators.inference import dtype_of
 
 _NO_LOWERING = onnx_funcify.dispatch(object)
 # Definitions of fewer operations gain less by blocks than the choice of blocks takes. Those of more

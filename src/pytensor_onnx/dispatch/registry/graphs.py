@@ -36,8 +36,8 @@ from pytensor_onnx.encodings import is_encoded, tensor_types
 from pytensor_onnx.errors import LoweringError, Problem, UnsupportedCase
 from pytensor_onnx.functions.registry import core_axes
 from pytensor_onnx.graph.builder import NO_BROADCAST, Builder, Described, name_failure
-from pytensor_onnx.graph.dims import CHECKED, Dim, dims_of
 from pytensor_onnx.graph.names import LINE, LOOP, NODE, OP, VARIABLE
+from pytensor_onnx.operators.dims import CHECKED, Dim, dims_of
 from pytensor_onnx.ops.loops import loop_of_index
 from pytensor_onnx.rewriting.engine.walkers import core_op
 from pytensor_onnx.user_code import user_line

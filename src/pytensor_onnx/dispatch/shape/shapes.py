@@ -15,7 +15,7 @@ from pytensor.tensor.type_other import NoneTypeT
 from pytensor_onnx.dispatch.control_flow import check_that
 from pytensor_onnx.dispatch.registry.basic import onnx_funcify
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import Dims, constant_ints, dims_of, quotient_dim, sizes_in
+from pytensor_onnx.operators.dims import Dims, constant_ints, dims_of, quotient_dim, sizes_in
 
 
 @onnx_funcify.register(Shape)

@@ -25,8 +25,8 @@ from pytensor_onnx.dispatch.reductions import sum_floats
 from pytensor_onnx.dispatch.registry.basic import onnx_funcify
 from pytensor_onnx.dispatch.shape.shapes import concatenated, equate_sizes, vector_of
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import constant_ints, dims_of, sizes_in
-from pytensor_onnx.graph.inference import dtype_of
+from pytensor_onnx.operators.dims import constant_ints, dims_of, sizes_in
+from pytensor_onnx.operators.inference import dtype_of
 
 _LONGEST_CONSTANT = 4096
 

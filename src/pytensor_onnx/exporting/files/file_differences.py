@@ -14,10 +14,10 @@ import onnx_ir as ir
 from pytensor_onnx.exporting.files.file_verification import load, run_on_sample
 from pytensor_onnx.exporting.requests.descriptions import describe
 from pytensor_onnx.exporting.verification.array_differences import disagreement
-from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.model_reading import read_model
 from pytensor_onnx.graph.traversal import function_sizes, operator_counts
 from pytensor_onnx.graph.weights import weight_files
+from pytensor_onnx.operators.dims import dims_of
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from pytensor_onnx.errors import InputError
 from pytensor_onnx.exporting.files.file_verification import load, run_on_sample
 from pytensor_onnx.exporting.requests.descriptions import describe, describe_given
 from pytensor_onnx.exporting.verification.sampling import Sample
-from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.operators.dims import dims_of
 from pytensor_onnx.running.session import Session
 
 TURNS = 10

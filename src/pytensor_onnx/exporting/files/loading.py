@@ -25,9 +25,9 @@ from pytensor_onnx.exporting.verification.divergence import Conversion
 from pytensor_onnx.exporting.verification.results import Verification
 from pytensor_onnx.exporting.verification.sampling import ATTEMPTS, Sample, known_sizes, sample
 from pytensor_onnx.exporting.verification.verification import checked_session
-from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.model_reading import read_model, state_pairs, stored_mapping
 from pytensor_onnx.graph.weights import is_large, weight_files
+from pytensor_onnx.operators.dims import dims_of
 from pytensor_onnx.running.session import Session, SessionOptions
 from pytensor_onnx_scoring.problems import is_interruption
 

@@ -22,8 +22,8 @@ from pytensor_onnx.exporting.requests.signature import Signature
 from pytensor_onnx.exporting.verification.divergence import Conversion
 from pytensor_onnx.exporting.verification.pickling import values_by_name
 from pytensor_onnx.exporting.verification.rounding import Narrowing
-from pytensor_onnx.graph.dims import ComputedSize, Dim, dims_of, replace_parts
 from pytensor_onnx.graph.traversal import all_nodes, bodies_of
+from pytensor_onnx.operators.dims import ComputedSize, Dim, dims_of, replace_parts
 from pytensor_onnx.passes.spell_sizes import computed_sizes_of, keep_computed_sizes
 
 

@@ -21,8 +21,8 @@ from pytensor_onnx.exporting.program.converting import convert_graph, weights_of
 from pytensor_onnx.exporting.requests.descriptions import describe
 from pytensor_onnx.exporting.requests.output_names import check_file
 from pytensor_onnx.exporting.verification.divergence import Conversion
-from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.weights import is_large
+from pytensor_onnx.operators.dims import dims_of
 from pytensor_onnx_scoring.exact_casts import exactly, first_changed
 
 METADATA = "weights"

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.operators.dims import dims_of
 from pytensor_onnx_scoring.exact_casts import no_sequence
 
 

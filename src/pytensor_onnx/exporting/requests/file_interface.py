@@ -27,8 +27,8 @@ from pytensor_onnx.exporting.requests.arguments import Arguments
 from pytensor_onnx.exporting.requests.output_names import check_names
 from pytensor_onnx.exporting.requests.signature import Signature
 from pytensor_onnx.exporting.requests.state_files import State, values_as_text
-from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.named_dims import is_tensor
+from pytensor_onnx.operators.dims import dims_of
 from pytensor_onnx.rewriting.engine.walkers import KeepOrigins
 from pytensor_onnx.rewriting.random import with_noise_inputs
 from pytensor_onnx.running.linker import ONNX

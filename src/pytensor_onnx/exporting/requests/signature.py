@@ -16,7 +16,7 @@ from pytensor_onnx.encodings import Boundary, encoding_of
 from pytensor_onnx.encodings.generators import in_dtype
 from pytensor_onnx.errors import InputError
 from pytensor_onnx.exporting.requests.descriptions import describe, describe_given
-from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.operators.dims import dims_of
 from pytensor_onnx_scoring.exact_casts import NUMBERS, exactly, first_changed, no_sequence
 
 RETURNS = "returns"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.operators.dims import dims_of
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 

@@ -11,13 +11,13 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.errors import Problem, did_you_mean
-from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.importing.registry.operator_imports import (
     MICROSOFT,
     import_of,
     imported_operators,
     schema_of,
 )
+from pytensor_onnx.operators.dims import dims_of
 
 type Arguments = tuple[dict[str, Any], dict[str, Any]]
 """Values of inputs and sizes, by name of the input."""

@@ -26,12 +26,12 @@ from pytensor_onnx.errors import (
     UnsupportedTypeError,
     did_you_mean,
 )
-from pytensor_onnx.graph.dims import BROADCASTS
 from pytensor_onnx.graph.model_reading import state_pairs
 from pytensor_onnx.importing.registry.import_problems import helpful_arguments, unknown_operators
 from pytensor_onnx.importing.registry.known_values import name_axes
 from pytensor_onnx.importing.registry.model_walk import ModelWalk, constant_array, tensor_type
 from pytensor_onnx.importing.registry.reading import read_model
+from pytensor_onnx.operators.dims import BROADCASTS
 from pytensor_onnx.progress import working
 from pytensor_onnx.user_code import trace_of_caller
 

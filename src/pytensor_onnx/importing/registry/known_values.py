@@ -32,7 +32,7 @@ from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import UnsupportedCase
-from pytensor_onnx.graph.dims import Dim, Dims, product_dim, quotient_dim, sum_dim
+from pytensor_onnx.operators.dims import Dim, Dims, product_dim, quotient_dim, sum_dim
 
 type Size = int | TensorVariable
 

@@ -17,7 +17,6 @@ from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import Problem, UnsupportedCase, did_you_mean
-from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.importing.registry import bodies, kept_operators, operator_imports
 from pytensor_onnx.importing.registry.bodies import (
     Body,
@@ -34,6 +33,7 @@ from pytensor_onnx.importing.registry.operator_imports import (
     result_dtypes,
 )
 from pytensor_onnx.importing.registry.size_chains import size_result
+from pytensor_onnx.operators.dims import dims_of
 
 FIRST_OPSET = 7
 

@@ -13,8 +13,8 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.inference import dtype_of
 from pytensor_onnx.graph.traversal import accept_absolute_error
+from pytensor_onnx.operators.inference import dtype_of
 from pytensor_onnx.ops.networks.network_op import KeepsShape
 
 type Expression = Callable[..., TensorVariable]

@@ -11,7 +11,7 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import sum_dim
+from pytensor_onnx.operators.dims import sum_dim
 from pytensor_onnx.ops.networks.network_op import KeepsShape, NetworkOp
 
 OPERATOR_OPSET = 23

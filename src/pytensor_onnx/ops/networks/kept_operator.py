@@ -17,7 +17,7 @@ from pytensor.graph.replace import clone_replace
 from pytensor.tensor.rewriting.shape import ShapeFeature
 from pytensor.tensor.shape import Shape_i
 
-from pytensor_onnx.graph.dims import Dim
+from pytensor_onnx.operators.dims import Dim
 from pytensor_onnx.ops.networks.network_op import NetworkOp
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.inference import dtype_of
 from pytensor_onnx.graph.traversal import is_float32
+from pytensor_onnx.operators.inference import dtype_of
 from pytensor_onnx.ops.networks.network_op import KeepsShape, NetworkOp, Size, size_of, sizes_of
 from pytensor_onnx.ops.networks.taps import product
 

@@ -17,8 +17,8 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import Dims, product_dim
 from pytensor_onnx.graph.traversal import mark_guarded
+from pytensor_onnx.operators.dims import Dims, product_dim
 from pytensor_onnx.ops.networks.conv_ops import Conv, transposed_onto
 from pytensor_onnx.ops.networks.network_op import (
     NetworkOp,

@@ -9,9 +9,9 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.binary_reduction import fold_last_axis, merge_axes
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import Dim, constant_ints, dims_of, is_empty_with, is_positive
-from pytensor_onnx.graph.inference import dtype_of, signature
 from pytensor_onnx.graph.traversal import is_bare, mark_guarded
+from pytensor_onnx.operators.dims import Dim, constant_ints, dims_of, is_empty_with, is_positive
+from pytensor_onnx.operators.inference import dtype_of, signature
 from pytensor_onnx.passes.matching import attributes_of, constant_of, producer_of, required
 from pytensor_onnx.passes.node_walk import emit_alike
 

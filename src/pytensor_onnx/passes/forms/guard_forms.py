@@ -8,8 +8,8 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import dims_of, is_positive
 from pytensor_onnx.graph.traversal import bodies_of, nodes_of_model
+from pytensor_onnx.operators.dims import dims_of, is_positive
 from pytensor_onnx.passes.layout.layout_rules import Perm, may_move
 from pytensor_onnx.passes.layout.walk import is_transpose, perm_of
 from pytensor_onnx.passes.matching import (

@@ -13,8 +13,8 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.bounds import fit_int32
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import constant_ints, dims_of
 from pytensor_onnx.graph.traversal import is_bare
+from pytensor_onnx.operators.dims import constant_ints, dims_of
 from pytensor_onnx.passes.forms.exact import between_casts, integer_product, integer_sum
 from pytensor_onnx.passes.matching import attributes_of, required
 from pytensor_onnx.passes.node_walk import Form, Results, emit_alike

@@ -10,8 +10,8 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder, convert_fallback, has_fallback
-from pytensor_onnx.graph.dims import dims_of, is_positive
 from pytensor_onnx.graph.traversal import is_bare, mark_guarded, mark_rare
+from pytensor_onnx.operators.dims import dims_of, is_positive
 from pytensor_onnx.passes.matching import constant_of, required
 from pytensor_onnx.passes.node_walk import emit_alike
 

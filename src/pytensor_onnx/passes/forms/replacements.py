@@ -9,9 +9,9 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.binary_reduction import merge_axes
 from pytensor_onnx.graph.builder import Builder, name_failure
-from pytensor_onnx.graph.dims import constant_ints, dims_of, is_positive
-from pytensor_onnx.graph.inference import dtype_of
 from pytensor_onnx.graph.traversal import is_bare, is_checked, mark_checked, mark_guarded
+from pytensor_onnx.operators.dims import constant_ints, dims_of, is_positive
+from pytensor_onnx.operators.inference import dtype_of
 from pytensor_onnx.passes.forms.exact import is_finite
 from pytensor_onnx.passes.matching import attributes_of, constant_of, producer_of, required
 from pytensor_onnx.passes.node_walk import emit_alike

@@ -4,10 +4,10 @@ import onnx_ir as ir
 
 from pytensor_onnx.digests import content_key
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import constant_ints, dims_of
-from pytensor_onnx.graph.inference import dtype_of, is_elementwise
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.traversal import nodes_of_model
+from pytensor_onnx.operators.dims import constant_ints, dims_of
+from pytensor_onnx.operators.inference import dtype_of, is_elementwise
 from pytensor_onnx.passes.matching import (
     constant_of,
     is_operator,

@@ -8,8 +8,8 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder, Fallback, carry_fallback, fallback_of
-from pytensor_onnx.graph.dims import dims_of
-from pytensor_onnx.graph.inference import dtype_of
+from pytensor_onnx.operators.dims import dims_of
+from pytensor_onnx.operators.inference import dtype_of
 from pytensor_onnx.passes.matching import (
     constant_of,
     inherit_name,

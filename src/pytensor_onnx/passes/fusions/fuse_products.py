@@ -9,9 +9,9 @@ import onnx_ir as ir
 
 from pytensor_onnx.digests import content_key
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import Dims, constant_ints, dims_of
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.operators.dims import Dims, constant_ints, dims_of
 from pytensor_onnx.passes.matching import (
     constant_of,
     is_constant,

@@ -14,9 +14,9 @@ from typing import Any
 import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import CHECKED, dims_of, sizes_in
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.operators.dims import CHECKED, dims_of, sizes_in
 from pytensor_onnx.passes.fusions.fuse_products import products_of_elements
 from pytensor_onnx.passes.matching import is_operator, required, store_constants
 from pytensor_onnx.passes.model_pass import model_pass

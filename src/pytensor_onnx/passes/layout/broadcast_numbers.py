@@ -9,11 +9,11 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import Dims, dims_of
-from pytensor_onnx.graph.inference import is_elementwise
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.traversal import all_nodes
+from pytensor_onnx.operators.dims import Dims, dims_of
+from pytensor_onnx.operators.inference import is_elementwise
 from pytensor_onnx.passes.matching import constant_of, store_constants
 from pytensor_onnx.passes.model_pass import model_pass
 

@@ -10,8 +10,8 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder, carry_fallback, fallback_of
-from pytensor_onnx.graph.dims import constant_ints, dims_of
-from pytensor_onnx.graph.inference import is_elementwise
+from pytensor_onnx.operators.dims import constant_ints, dims_of
+from pytensor_onnx.operators.inference import is_elementwise
 from pytensor_onnx.passes.matching import (
     attributes_of,
     constant_of,

@@ -13,9 +13,9 @@ from math import prod
 import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.operators.dims import dims_of
 from pytensor_onnx.passes.layout.layout_rules import (
     Moved,
     Perm,

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import has_fallback
-from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.traversal import all_nodes, bodies_of
+from pytensor_onnx.operators.dims import dims_of
 from pytensor_onnx.passes.layout.layout_rules import Moved, Perm, inverse, move
 from pytensor_onnx.passes.matching import is_constant, is_operator
 

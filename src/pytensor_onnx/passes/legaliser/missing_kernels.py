@@ -7,9 +7,9 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from pytensor_onnx.errors import UnsupportedOpError
-from pytensor_onnx.graph.inference import signature, type_of_text
 from pytensor_onnx.graph.names import LINE, OP
 from pytensor_onnx.graph.traversal import all_nodes, nodes_of_model
+from pytensor_onnx.operators.inference import signature, type_of_text
 from pytensor_onnx.targets import Profile, main_type
 from pytensor_onnx.targets.kernel_tables import MAIN_TYPES
 

@@ -12,10 +12,10 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.traversal import bodies_of
+from pytensor_onnx.operators.dims import dims_of
 from pytensor_onnx.passes.matching import attributes_of, constant_of, producer_of, required
 from pytensor_onnx.passes.node_walk import remove_unused
 

@@ -1,4 +1,4 @@
-"""The standard operators as methods, which `operators.pyi` declares one by one for editors."""
+"""The standard operators as methods, declared one by one for editors by the stub beside it."""
 
 from collections.abc import Callable
 from functools import partial

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import onnx
 import onnx_ir as ir
 
-from pytensor_onnx.graph import shape_rules
-from pytensor_onnx.graph.dims import Dims
+from pytensor_onnx.operators import shape_rules
+from pytensor_onnx.operators.dims import Dims
 
 _DTYPE_OF_SCHEMA_TYPE = {
     "tensor(float)": ir.DataType.FLOAT,

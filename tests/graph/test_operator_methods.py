@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from pytensor_onnx.graph import operators
+from pytensor_onnx.graph import operator_methods
 from scripts.make_operators import STUB, stub
 
 
 def test_the_declarations_are_those_of_the_schemas():
-    assert Path(operators.__file__).with_suffix(".pyi") == STUB
+    assert Path(operator_methods.__file__).with_suffix(".pyi") == STUB
     assert STUB.read_text(encoding="utf-8") == stub()
 
 

@@ -9,11 +9,11 @@ import onnx_ir as ir
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from pytensor_onnx.graph import inference, shape_rules
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import broadcast, dims_of
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.operators import inference, shape_rules
+from pytensor_onnx.operators.dims import broadcast, dims_of
 from pytensor_onnx.targets.kernel_tables import allowed_dtypes
 
 Draw = Callable[..., Any]

@@ -9,7 +9,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from pytensor_onnx.graph.dims import Dim, Dims, dims_of, product_dim
+from pytensor_onnx.operators.dims import Dim, Dims, dims_of, product_dim
 
 Pair = tuple[Dim, Dim]
 Rule = Callable[[Sequence[Dims | None], Mapping[str, Any]], Iterator[Pair]]

@@ -3,8 +3,8 @@
 import onnx_ir as ir
 import pytest
 
-from pytensor_onnx.graph import shape_rules
-from pytensor_onnx.graph.dims import ComputedSize, replace_parts
+from pytensor_onnx.operators import shape_rules
+from pytensor_onnx.operators.dims import ComputedSize, replace_parts
 
 FILTERS = ir.val("w", shape=(4, 4, 3))
 SCALES = [ir.val("scales", const_value=ir.tensor([1.0, 1.0, scale])) for scale in (2.0, 1.5)]

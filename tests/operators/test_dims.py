@@ -7,7 +7,8 @@ from math import prod
 import pytest
 from hypothesis import given, strategies as st
 
-from pytensor_onnx.graph.dims import (
+from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.operators.dims import (
     ComputedSize,
     Polynomial,
     is_empty_with,
@@ -18,7 +19,6 @@ from pytensor_onnx.graph.dims import (
     slice_dim,
     sum_dim,
 )
-from pytensor_onnx.graph.scope import ModelScope
 
 NAMES = ["n", "m", "n+1", "2*n", "n[1:]", "'n'", "3", "a-b"]
 SIZES = st.fixed_dictionaries({name: st.integers(0, 4) for name in NAMES})

@@ -3,8 +3,8 @@ import onnx_ir as ir
 import pytest
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import product_dim, sizes_in, sum_dim
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.operators.dims import product_dim, sizes_in, sum_dim
 
 
 @pytest.mark.parametrize(

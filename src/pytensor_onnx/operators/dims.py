@@ -21,7 +21,7 @@ class ComputedSize(str):
 
     Examples
     --------
-    >>> from pytensor_onnx.graph.dims import sum_dim
+    >>> from pytensor_onnx.operators.dims import sum_dim
     >>> sum_dim(["k", 1]), sum_dim(["k", 1]) == "k+1", sum_dim(["k", 1]) == sum_dim([1, "k"])
     (k+1, False, True)
     """

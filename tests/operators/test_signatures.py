@@ -6,7 +6,7 @@ import sys
 import onnx
 import pytest
 
-from pytensor_onnx.graph.inference import (
+from pytensor_onnx.operators.inference import (
     COMMON,
     COMMON_ATTRIBUTES,
     REQUIRED_ATTRIBUTES,

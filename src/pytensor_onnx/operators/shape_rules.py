@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from pytensor_onnx.graph.dims import (
+from pytensor_onnx.operators.dims import (
     Dim,
     Dims,
     broadcast,

@@ -1,0 +1,1 @@
+"""What the operators of ONNX do: an entry for each, by family."""
