@@ -1,26 +1,33 @@
-"""Write `src/pytensor_onnx/graph/operator_methods.pyi`: the standard operators as typed methods.
+"""Write the standard operators as typed methods, and their schemas as a table.
 
     python scripts/make_operators.py
 
-The schemas of the installed onnx tell the operands, the attributes and the dtypes: those of the
-default opset, and for operators of later opsets those of the newest one.
+The schemas of the installed onnx tell the operands, the attributes and the dtypes. The methods, in
+`src/pytensor_onnx/graph/operator_methods.pyi`, have those of the default opset, and for operators
+of later opsets those of the newest one. The table, `src/pytensor_onnx/operators/schemas.json`, has
+the operators and attributes that are the same in all opsets from 18 on.
 """
 
+import json
 import keyword
 import re
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import onnx
 import onnx_ir as ir
 from onnx.defs import OpSchema
 
-from pytensor_onnx.operators.inference import type_of_text
+from pytensor_onnx.conversion import MAX_OPSET
+from pytensor_onnx.operators.inference import FIRST_OPSET, default_of, schema_of, type_of_text
 from pytensor_onnx.running.linker import OPSET_VERSION
 
-STUB = Path(__file__).parents[1] / "src" / "pytensor_onnx" / "graph" / "operator_methods.pyi"
+SOURCE = Path(__file__).parents[1] / "src" / "pytensor_onnx"
+STUB = SOURCE / "graph" / "operator_methods.pyi"
+TABLE = SOURCE / "operators" / "schemas.json"
 HEAD = f'''"""Operators of opset {OPSET_VERSION} and later ones, by `scripts/make_operators.py`."""
 
 from collections.abc import Sequence
@@ -63,6 +70,50 @@ def stub() -> str:
     return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
 
 
+def table() -> str:
+    """Return the text of the table of schemas, a line for each operator."""
+    names = sorted({s.name for s in onnx.defs.get_all_schemas() if not (s.domain or s.deprecated)})
+    rows = {name: row(name) for name in names}
+    lines = [f'"{name}": {json.dumps(entry)}' for name, entry in rows.items() if entry]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def row(op_type: str) -> list[Any] | None:
+    """Return the schema of an operator for the table, None if its types are not always equal."""
+    found = [schema_of(op_type, version) for version in range(FIRST_OPSET, MAX_OPSET + 1)]
+    schemas = [schema for schema in found if schema is not None]
+    types = {(types_of(s, s.inputs), types_of(s, s.outputs), s.min_input) for s in schemas}
+    if len(types) != 1:
+        return None
+    defaults = [{a.name: default_of(a) for a in s.attributes.values()} for s in schemas]
+    same = {
+        name: value
+        for name, value in sorted(defaults[-1].items())
+        if all(name in other and other[name] == value for other in defaults)
+    }
+    operands, results, required = types.pop()
+    variadic = OpSchema.FormalParameterOption.Variadic
+    if schemas[0].inputs and schemas[0].inputs[-1].option == variadic:
+        operands += " ..."
+    needed = [name for name, value in same.items() if value is ...]
+    optional = {name: value for name, value in same.items() if value is not ...}
+    first = min(s.since_version for s in schemas)
+    return [operands, results, required, first if first > FIRST_OPSET else 1, optional, needed]
+
+
+def types_of(schema: OpSchema, parameters: Any) -> str:
+    """Return the types of operands or results; a type that stands for one dtype is that dtype."""
+    constraints = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+    texts = []
+    for parameter in parameters:
+        allowed = constraints.get(parameter.type_str, [parameter.type_str])
+        text = allowed[0] if len(allowed) == 1 else parameter.type_str
+        dtype = type_of_text(text)
+        text = dtype.name if isinstance(dtype, ir.DataType) else text
+        texts.append(text if parameter.is_homogeneous else "?")
+    return " ".join(texts)
+
+
 def method(schema: OpSchema) -> str:
     """Return the declaration of an operator."""
     several = schema.max_output > 1
@@ -96,8 +147,8 @@ def attribute(schema: OpSchema.Attribute) -> str:
     text = f"{name_of(schema.name)}: {ATTRIBUTES[schema.type.name]}"
     if schema.required:
         return text
-    default = ir.from_proto(schema.default_value).value if schema.default_value.name else ...
-    shown = "..." if default is ... or not isinstance(default, int | str) else repr(default)
+    default = default_of(schema)
+    shown = repr(default) if isinstance(default, int | str) else "..."
     return f"{text} = {shown}"
 
 
@@ -134,3 +185,4 @@ def name_of(name: str) -> str:
 
 if __name__ == "__main__":
     STUB.write_text(stub(), encoding="utf-8")
+    TABLE.write_text(table(), encoding="utf-8")

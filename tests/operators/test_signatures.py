@@ -1,52 +1,61 @@
-"""The dtypes of common operators are those of their schemas, which are read for other operators."""
+"""The types and attributes in the table of schemas are the ones of the schemas."""
 
+import json
 import subprocess
 import sys
 
-import onnx
 import pytest
 
+from pytensor_onnx.conversion import MAX_OPSET
 from pytensor_onnx.operators.inference import (
-    COMMON,
-    COMMON_ATTRIBUTES,
-    REQUIRED_ATTRIBUTES,
+    FIRST_OPSET,
+    defaults_of,
     read_signature,
+    schema_attributes,
+    schema_of,
+    signature,
 )
-from pytensor_onnx.targets.kernel_tables import MAIN_TYPES, main_type
+from scripts.make_operators import TABLE, table
 
-OPSETS = range(18, 27)
-
-
-@pytest.mark.parametrize("op_type", COMMON)
-def test_common_operators_have_the_dtypes_of_their_schemas(op_type):
-    assert {read_signature(op_type, version) for version in OPSETS} == {COMMON[op_type]}
+OPSETS = range(FIRST_OPSET, MAX_OPSET + 1)
 
 
-@pytest.mark.parametrize("op_type", sorted(COMMON.keys() - MAIN_TYPES.keys()))
-def test_the_main_type_of_common_operators_is_that_of_their_schemas(op_type):
+def test_the_table_is_the_one_of_the_schemas():
+    assert TABLE.read_text(encoding="utf-8") == table()
+
+
+@pytest.mark.parametrize("op_type", json.loads(TABLE.read_text(encoding="utf-8")))
+def test_operators_have_the_types_and_attributes_of_their_schemas(op_type):
     for version in OPSETS:
-        first = onnx.defs.get_schema(op_type, version, "").inputs[0].type_str
-        assert main_type(op_type, version) == first
+        assert signature(op_type, version) == read_signature(op_type, version)
+        schema = schema_of(op_type, version)
+        known = schema_attributes(op_type, version)
+        for name, attribute in {} if schema is None else schema.attributes.items():
+            if name in known:
+                assert (known[name] is ...) == attribute.required
+        assert schema is None or known.keys() <= schema.attributes.keys()
 
 
-@pytest.mark.parametrize("op_type", COMMON_ATTRIBUTES)
-def test_common_operators_have_their_attributes_in_all_opsets(op_type):
-    for version in OPSETS:
-        assert (
-            onnx.defs.get_schema(op_type, version, "").attributes.keys()
-            >= COMMON_ATTRIBUTES[op_type]
-        )
+def test_an_opset_lacks_later_and_deprecated_operators():
+    assert signature("Gelu", 19) is None
+    assert signature("Gelu", 20) is not None
+    assert signature("Upsample", 21) is None
 
 
-@pytest.mark.parametrize("op_type", COMMON)
-def test_common_operators_need_the_attributes_of_their_schemas(op_type):
-    for version in OPSETS:
-        attributes = onnx.defs.get_schema(op_type, version, "").attributes
-        needed = {name for name, attribute in attributes.items() if attribute.required}
-        assert needed == REQUIRED_ATTRIBUTES.get(op_type, set())
+@pytest.mark.parametrize(
+    ("op_type", "defaults"),
+    [
+        ("Softmax", {"axis": -1}),
+        ("ReduceSum", {"keepdims": 1, "noop_with_empty_axes": 0}),
+        ("Transpose", {}),
+        ("Pad", {"mode": "constant"}),
+    ],
+)
+def test_defaults_of_attributes(op_type, defaults):
+    assert defaults_of(op_type) == defaults
 
 
-def test_a_model_of_common_operators_reads_no_schema():
+def test_a_model_of_operators_of_the_table_reads_no_schema():
     program = """
 import numpy as np, onnx, pytensor, pytensor.tensor as pt, pytensor_onnx
 onnx.defs.get_schema = None

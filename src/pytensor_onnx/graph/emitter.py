@@ -22,14 +22,13 @@ from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.operators.dims import Dim
 from pytensor_onnx.operators.equal_sizes import equal_sizes
 from pytensor_onnx.operators.inference import (
-    COMMON,
-    COMMON_ATTRIBUTES,
-    REQUIRED_ATTRIBUTES,
     Signature,
     bind_dtypes,
     dtype_of,
     output_dims,
     output_dtypes,
+    schema_attributes,
+    schema_of,
     signature,
 )
 
@@ -184,10 +183,10 @@ class Emitter(Operators):
             for value in values:
                 self.scope.rename_dims(value)
 
-    def _operand(self, op_type: str, value: Any, dtype: str | ir.DataType) -> ir.Value:
+    def _operand(self, op_type: str, value: Any, dtype: str | ir.DataType | None) -> ir.Value:
         if isinstance(value, np.ndarray | np.generic):
             return self.constant(value)
-        if isinstance(dtype, str):
+        if not isinstance(dtype, ir.DataType):
             if op_type in ("Gather", "GatherND", "GatherElements", "Slice", "CumSum"):
                 dtype = ir.DataType.INT64
             else:
@@ -320,10 +319,9 @@ def signature_of(op_type: str, opset_version: int, count: int) -> Signature:
     >>> signature_of("Add", 21, 2).outputs
     ('T',)
     """
-    try:
-        types = signature(op_type, opset_version)
-    except onnx.defs.SchemaError:
-        raise misuse(op_type, *_unknown_operator(op_type, opset_version)) from None
+    types = signature(op_type, opset_version)
+    if types is None:
+        raise misuse(op_type, *_unknown_operator(op_type, opset_version))
     if not types.takes(count):
         most = "or more" if types.variadic else f"to {len(types.inputs)}"
         wanted = [f"{types.required}", *([most] if types.required != len(types.inputs) else [])]
@@ -354,7 +352,7 @@ def check_dtypes(op_type: str, types: Signature, inputs: Sequence[ir.Value | Non
                     f"operand {position + 1} is of {_name(value.dtype)}, and must be of "
                     f"{_name(wanted)}",
                 )
-        elif bound.setdefault(wanted, value.dtype) != value.dtype:
+        elif wanted is not None and bound.setdefault(wanted, value.dtype) != value.dtype:
             listed = ", ".join("none" if x is None else _name(x.dtype) for x in inputs)
             raise misuse(
                 op_type,
@@ -374,24 +372,21 @@ def check_attributes(op_type: str, attributes: Mapping[str, Any], opset_version:
     LoweringError
         If an attribute is unknown or missing.
     """
-    if op_type in COMMON and attributes.keys() <= COMMON_ATTRIBUTES.get(op_type, set()):
-        required = REQUIRED_ATTRIBUTES.get(op_type, frozenset())
-    else:
-        known, required = _attributes(op_type, opset_version)
+    declared = schema_attributes(op_type, opset_version)
+    if attributes.keys() - declared.keys():
+        known = _attributes(op_type, opset_version)
         for name in attributes.keys() - known:
             raise misuse(op_type, f"it has no attribute {name!r}", _did_you_mean(name, known))
-    for name in required:
-        if attributes.get(name) is None:
+    for name, default in declared.items():
+        if default is ... and attributes.get(name) is None:
             raise misuse(op_type, f"it needs the attribute {name!r}")
 
 
 @cache
-def _attributes(op_type: str, opset_version: int) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the attributes of an operator in an opset or the newest, and its required ones."""
-    here = onnx.defs.get_schema(op_type, opset_version, "").attributes
-    newest = onnx.defs.get_schema(op_type).attributes
-    required = (name for name, attribute in here.items() if attribute.required)
-    return frozenset(here) | frozenset(newest), frozenset(required)
+def _attributes(op_type: str, opset_version: int) -> frozenset[str]:
+    """Return the attributes of an operator in an opset or the newest."""
+    here, newest = schema_of(op_type, opset_version), onnx.defs.get_schema(op_type)
+    return frozenset(here.attributes if here is not None else ()) | frozenset(newest.attributes)
 
 
 def misuse(op_type: str, reason: str, hint: str = "") -> LoweringError:

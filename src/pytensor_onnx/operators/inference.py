@@ -1,7 +1,9 @@
 """Infer the types of results: dtypes by signatures, shapes by rules."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from importlib import resources
 from typing import Any, NamedTuple
 
 import onnx
@@ -27,14 +29,17 @@ _DTYPE_OF_SCHEMA_TYPE = {
 
 
 class Signature(NamedTuple):
-    """Dtypes of an operator in its schema."""
+    """Types of an operator in its schema: dtypes, type variables, and None for any type.
 
-    inputs: tuple[str | ir.DataType, ...]
-    outputs: tuple[str | ir.DataType, ...]
+    Operands and results of one type variable have one dtype.
+    """
+
+    inputs: tuple[str | ir.DataType | None, ...]
+    outputs: tuple[str | ir.DataType | None, ...]
     required: int
     variadic: bool = False
 
-    def input_type(self, position: int) -> str | ir.DataType:
+    def input_type(self, position: int) -> str | ir.DataType | None:
         """Return the dtype or type variable of an input."""
         return self.inputs[min(position, len(self.inputs) - 1)]
 
@@ -43,54 +48,35 @@ class Signature(NamedTuple):
         return self.required <= count and (self.variadic or count <= len(self.inputs))
 
 
-_BOOL, _INT64 = ir.DataType.BOOL, ir.DataType.INT64
-_REDUCTIONS = (
-    *("ReduceLogSum", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"),
-)
-_COMMON = {
-    Signature(("T",), ("T",), 1): (
-        *("Abs", "Ceil", "Cos", "Exp", "Floor", "Log", "Neg", "Reciprocal", "Relu", "Round"),
-        *("Sigmoid", "Sign", "Sin", "Softmax", "Sqrt", "Tanh", "Transpose"),
-    ),
-    Signature(("T", "T"), ("T",), 2): ("Add", "Div", "MatMul", "Mod", "Mul", "Sub"),
-    Signature(("T", "T1"), ("T",), 2): ("Pow",),
-    Signature(("T", "T", "T"), ("T",), 1): ("Clip",),
-    Signature(("T", "T", "T"), ("T",), 2): ("Conv", "Gemm"),
-    Signature(("T", "T", "T"), ("T",), 3): ("Range",),
-    Signature(("T",), ("T",), 1, variadic=True): ("Concat", "Max", "Min"),
-    Signature(("T", _INT64), ("T",), 1): ("Split", "Squeeze", *_REDUCTIONS),
-    Signature(("T", _INT64), ("T",), 2): (*("Expand", "GatherND", "Reshape", "Tile", "Unsqueeze"),),
-    Signature(("T", _INT64, "T"), ("T",), 3): ("ScatterND",),
-    Signature(("T", "Tind"), ("T",), 2): ("Gather", "GatherElements"),
-    Signature(("T", "Tind", "Tind", "Tind", "Tind"), ("T",), 3): ("Slice",),
-    Signature(("T", "T"), (_BOOL,), 2): (
-        *("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"),
-    ),
-    Signature(("T1",), (_BOOL,), 1): ("IsInf", "IsNaN"),
-    Signature(("T1",), ("T2",), 1): ("Cast",),
-    Signature(("T",), (_INT64,), 1): ("Shape", "Size"),
-    Signature((_BOOL, "T", "T"), ("T",), 3): ("Where",),
-}
-COMMON = {name: signature for signature, names in _COMMON.items() for name in names}
-"""Operators whose dtypes are the same from opset 18 on.
+FIRST_OPSET = 18
+"""First opset that nodes are emitted in, and from which on the table of schemas holds."""
 
-A model of these needs no schemas. Reading the first one takes 8 ms, as onnx then makes all.
-"""
-COMMON_ATTRIBUTES = {
-    "Cast": {"to"},
-    **{name: {"axis"} for name in ("Concat", "Gather", "GatherElements", "Softmax")},
-    **{name: {"keepdims", "noop_with_empty_axes"} for name in _REDUCTIONS},
-    "Shape": {"start", "end"},
-    "Transpose": {"perm"},
-}
-"""Attributes of common operators in all these opsets."""
-REQUIRED_ATTRIBUTES = {"Cast": frozenset({"to"}), "Concat": frozenset({"axis"})}
-"""Attributes that common operators cannot do without."""
+
+class _Schema(NamedTuple):
+    """Row of the table: types by words, with "?" for any and "..." for any number of operands."""
+
+    operands: str
+    results: str
+    required: int
+    first_opset: int
+    optional_attributes: Mapping[str, Any]
+    required_attributes: Sequence[str]
 
 
 @cache
-def signature(op_type: str, opset_version: int) -> Signature:
-    """Return the dtypes of a standard operator.
+def _schemas() -> Mapping[str, _Schema]:
+    """Return the schemas that are the same in all opsets, by `scripts/make_operators.py`.
+
+    A model of these operators reads no schema of onnx. Reading the first one takes 8 ms, as onnx
+    then makes all.
+    """
+    text = resources.files(__package__).joinpath("schemas.json").read_text(encoding="utf-8")
+    return {name: _Schema(*row) for name, row in json.loads(text).items()}
+
+
+@cache
+def signature(op_type: str, opset_version: int, domain: str = "") -> Signature | None:
+    """Return the types of an operator, None if the opset has no such operator.
 
     Examples
     --------
@@ -99,32 +85,85 @@ def signature(op_type: str, opset_version: int) -> Signature:
     >>> signature("Shape", 21).outputs
     (INT64,)
     """
-    return COMMON.get(op_type) or read_signature(op_type, opset_version)
+    known = None if domain else _schemas().get(op_type)
+    if known is not None and opset_version >= max(known.first_opset, FIRST_OPSET):
+        operands = _types_of_words(known.operands.removesuffix(" ..."))
+        variadic = known.operands.endswith("...")
+        return Signature(operands, _types_of_words(known.results), known.required, variadic)
+    return read_signature(op_type, opset_version, domain)
 
 
-def read_signature(op_type: str, opset_version: int) -> Signature:
-    """Return the dtypes of a standard operator from its schema."""
-    schema = onnx.defs.get_schema(op_type, opset_version, "")
+def _types_of_words(words: str) -> tuple[str | ir.DataType | None, ...]:
+    members = ir.DataType.__members__
+    return tuple(None if word == "?" else members.get(word, word) for word in words.split())
+
+
+def read_signature(op_type: str, opset_version: int, domain: str = "") -> Signature | None:
+    """Return the types of an operator from its schema, None if the opset has no such operator."""
+    schema = schema_of(op_type, opset_version, domain)
+    if schema is None:
+        return None
     single = {
-        constraint.type_param_str: _DTYPE_OF_SCHEMA_TYPE.get(
-            constraint.allowed_type_strs[0], constraint.type_param_str
-        )
+        constraint.type_param_str: constraint.allowed_type_strs[0]
         for constraint in schema.type_constraints
         if len(constraint.allowed_type_strs) == 1
     }
 
-    def resolve(parameter: Any) -> str | ir.DataType:
-        return single.get(parameter.type_str) or type_of_text(parameter.type_str)
+    def types(parameters: Any) -> tuple[str | ir.DataType | None, ...]:
+        return tuple(
+            type_of_text(single.get(p.type_str, p.type_str)) if p.is_homogeneous else None
+            for p in parameters
+        )
 
     variadic = bool(schema.inputs) and (
         schema.inputs[-1].option == onnx.defs.OpSchema.FormalParameterOption.Variadic
     )
-    return Signature(
-        tuple(map(resolve, schema.inputs)),
-        tuple(map(resolve, schema.outputs)),
-        schema.min_input,
-        variadic,
-    )
+    return Signature(types(schema.inputs), types(schema.outputs), schema.min_input, variadic)
+
+
+@cache
+def schema_of(op_type: str, opset_version: int, domain: str = "") -> onnx.defs.OpSchema | None:
+    """Return the schema of an operator in an opset, None if the opset has no such operator."""
+    try:
+        schema = onnx.defs.get_schema(op_type, opset_version, domain)
+    except onnx.defs.SchemaError:
+        return None
+    return None if schema.deprecated else schema
+
+
+@cache
+def schema_attributes(op_type: str, opset_version: int) -> Mapping[str, Any]:
+    """Return the attributes of a standard operator with their defaults.
+
+    The default is Ellipsis for an attribute that must be given, and None for one without default.
+    """
+    known = _schemas().get(op_type)
+    if known is not None and opset_version >= FIRST_OPSET:
+        return {**known.optional_attributes, **dict.fromkeys(known.required_attributes, ...)}
+    schema = schema_of(op_type, opset_version)
+    attributes = {} if schema is None else schema.attributes
+    return {name: default_of(attribute) for name, attribute in attributes.items()}
+
+
+def default_of(attribute: onnx.defs.OpSchema.Attribute) -> Any:
+    """Return the default of an attribute, Ellipsis if it is required, None if it has none."""
+    if attribute.required:
+        return ...
+    return ir.from_proto(attribute.default_value).value if attribute.default_value.name else None
+
+
+@cache
+def defaults_of(op_type: str) -> Mapping[str, Any]:
+    """Return the defaults of the attributes of a standard operator that have one.
+
+    Examples
+    --------
+    >>> defaults_of("Gather"), defaults_of("Transpose")
+    ({'axis': 0}, {})
+    """
+    known = _schemas().get(op_type)
+    attributes = {} if known is None else known.optional_attributes
+    return {name: value for name, value in attributes.items() if value is not None}
 
 
 def type_of_text(text: str) -> str | ir.DataType:
@@ -142,11 +181,12 @@ Operands = Sequence[ir.Value | None]
 ShapeRule = Callable[[Operands, Mapping[str, Any]], Dims | None]
 
 
-def bind_dtypes(
-    types: Signature, inputs: Sequence[ir.Value | Any | None]
-) -> dict[str | ir.DataType, ir.DataType]:
+Bound = dict[str | ir.DataType | None, ir.DataType]
+
+
+def bind_dtypes(types: Signature, inputs: Sequence[ir.Value | Any | None]) -> Bound:
     """Return the dtype of each type variable that an input value determines."""
-    bound: dict[str | ir.DataType, ir.DataType] = {}
+    bound: Bound = {}
     for position, value in enumerate(inputs):
         if isinstance(value, ir.Value) and value.dtype is not None:
             variable = types.input_type(position)
@@ -158,7 +198,7 @@ def bind_dtypes(
 def output_dtypes(
     op_type: str,
     types: Signature,
-    bound: Mapping[str | ir.DataType, ir.DataType],
+    bound: Bound,
     attributes: Mapping[str, Any],
 ) -> list[ir.DataType | None]:
     """Return the dtype of each output in the schema, None if it is undetermined."""

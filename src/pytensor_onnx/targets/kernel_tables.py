@@ -12,10 +12,10 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.graph.traversal import is_float32
-from pytensor_onnx.operators.inference import COMMON, COMMON_ATTRIBUTES
+from pytensor_onnx.operators.inference import schema_attributes, schema_of, signature
 
 if TYPE_CHECKING:
-    from onnx.defs import OpSchema
+    pass
 
 
 Attributes = Mapping[str, Any]
@@ -79,7 +79,8 @@ class KernelTable:
             return True
         if attributes is not None and op_type in self.variants:
             name = self.variants[op_type]
-            value = _plain(attributes.get(name, default_attribute(op_type, name, opset_version)))
+            default = schema_attributes(op_type, opset_version).get(name)
+            value = _plain(attributes.get(name, default))
             row = self.rows.get(f"{op_type}[{name}={value}]", row)
         return dtype in row.at(opset_version)
 
@@ -145,6 +146,7 @@ MAIN_TYPES: dict[str, str] = {
     "OneHot": "T3",
     "RandomNormalLike": "T2",
     "RandomUniformLike": "T2",
+    "Scan": "V",
     "Where": "T",
 }
 
@@ -154,7 +156,7 @@ _NAMES: dict[str, ir.DataType] = {
 }
 
 
-def main_type(op_type: str, opset_version: int) -> str:
+def main_type(op_type: str, opset_version: int) -> str | ir.DataType:
     """Return the type variable of an operator that selects its kernel.
 
     Parameters
@@ -166,9 +168,8 @@ def main_type(op_type: str, opset_version: int) -> str:
 
     Returns
     -------
-    str
-        A type variable of the schema, or a plain type such as ``"tensor(float)"`` where the
-        schema leaves no choice.
+    str or DataType
+        A type variable of the schema, or the dtype where the schema leaves no choice.
 
     Raises
     ------
@@ -180,13 +181,12 @@ def main_type(op_type: str, opset_version: int) -> str:
     >>> main_type("Add", 21), main_type("Where", 21), main_type("OneHot", 21)
     ('T', 'T', 'T3')
     """
-    if op_type in COMMON:
-        return MAIN_TYPES.get(op_type) or str(COMMON[op_type].inputs[0])
-    schema = _schema(op_type, opset_version)
-    if op_type in MAIN_TYPES:
-        return MAIN_TYPES[op_type]
-    operands = schema.inputs or schema.outputs
-    return operands[0].type_str
+    types = signature(op_type, opset_version)
+    if types is None:
+        raise ValueError(f"opset {opset_version} has no operator {op_type!r}")
+    main = MAIN_TYPES.get(op_type) or (types.inputs or types.outputs)[0]
+    assert main is not None
+    return main
 
 
 @cache
@@ -218,27 +218,15 @@ def allowed_dtypes(
     """
     try:
         name = variable or main_type(op_type, opset_version)
-        schema = _schema(op_type, opset_version)
     except ValueError:
+        return frozenset()
+    if isinstance(name, ir.DataType):
+        return frozenset([name])
+    schema = schema_of(op_type, opset_version)
+    if schema is None:
         return frozenset()
     constraints = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
     return frozenset(_dtype(text) for text in constraints.get(name, [name]))
-
-
-@cache
-def default_attribute(op_type: str, name: str, opset_version: int) -> int | float | str | None:
-    """Return the default value of an attribute.
-
-    Examples
-    --------
-    >>> default_attribute("ScatterND", "reduction", 21)
-    'none'
-    """
-    attribute = _schema(op_type, opset_version).attributes.get(name)
-    if attribute is None or not attribute.default_value.type:
-        return None
-    value = ir.from_proto(attribute.default_value).value
-    return value.decode() if isinstance(value, bytes) else value
 
 
 def holds_attributes(
@@ -254,9 +242,9 @@ def holds_attributes(
     >>> holds_attributes("AveragePool", ir.DataType.FLOAT, 19, dilations)
     True
     """
-    if not attributes.keys() <= COMMON_ATTRIBUTES.get(op_type, set()):
-        known = _schema(op_type, opset_version).attributes
-        if not attributes.keys() <= known.keys():
+    if not attributes.keys() <= schema_attributes(op_type, opset_version).keys():
+        schema = schema_of(op_type, opset_version)
+        if schema is None or not attributes.keys() <= schema.attributes.keys():
             return False
     numbers = (a.as_float() for a in attributes.values() if a.type == ir.AttributeType.FLOAT)
     return all(is_float32(x, dtype) for x in numbers)
@@ -272,9 +260,8 @@ def misfit(node: ir.Node, opset_version: int) -> str | None:
     >>> misfit(node, 17), misfit(node, 18)
     ('opset 17 has no BitwiseXor', None)
     """
-    try:
-        schema = _schema(node.op_type, opset_version)
-    except ValueError:
+    schema = schema_of(node.op_type, opset_version)
+    if schema is None:
         return f"opset {opset_version} has no {node.op_type}"
     unknown = sorted(node.attributes.keys() - schema.attributes.keys())
     if unknown:
@@ -288,19 +275,6 @@ def misfit(node: ir.Node, opset_version: int) -> str | None:
         if value.dtype not in allowed_dtypes(node.op_type, opset_version, formal.type_str):
             return f"{node.op_type} of opset {opset_version} takes no {value.dtype.numpy()}"
     return None
-
-
-@cache
-def _schema(op_type: str, opset_version: int) -> "OpSchema":
-    from onnx import defs
-
-    try:
-        schema = defs.get_schema(op_type, max_inclusive_version=opset_version)
-    except defs.SchemaError:
-        schema = None
-    if schema is None or schema.deprecated:
-        raise ValueError(f"opset {opset_version} has no operator {op_type!r}")
-    return schema
 
 
 def _dtype(type_text: str) -> ir.DataType:

@@ -18,8 +18,8 @@ from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_onnx.functions.registry import DEFINITIONS
 from pytensor_onnx.graph.traversal import FUNCTION_DOMAIN, STANDARD_DOMAIN
-from pytensor_onnx.importing.registry.operator_imports import schema_of
 from pytensor_onnx.late_names import import_modules
+from pytensor_onnx.operators.inference import schema_of
 from pytensor_onnx.ops.networks.kept_operator import note_origin
 
 type Environment = dict[ir.Value, Variable]
@@ -99,7 +99,7 @@ def standard_body(
     opset
         Opset of the model.
     """
-    schema = schema_of(node.domain, node.op_type, opset)
+    schema = schema_of(node.op_type, opset, node.domain)
     if schema is None:
         return None
     attributes = {**default_attributes(node.domain, node.op_type, opset), **attributes}
@@ -123,7 +123,7 @@ def standard_body(
 @cache
 def default_attributes(domain: str, operator: str, opset: int) -> Mapping[str, ir.Attr]:
     """Return the attributes of an operator that have a default."""
-    schema = schema_of(domain, operator, opset)
+    schema = schema_of(operator, opset, domain)
     defaults = {} if schema is None else schema.attributes
     return {
         name: ir.serde.deserialize_attribute(attribute.default_value)
@@ -134,7 +134,7 @@ def default_attributes(domain: str, operator: str, opset: int) -> Mapping[str, i
 
 @cache
 def _fixed_body(domain: str, operator: str, opset: int) -> ir.Function:
-    schema = schema_of(domain, operator, opset)
+    schema = schema_of(operator, opset, domain)
     assert schema is not None
     function = _function(schema.function_body.SerializeToString())
     if not function.opset_imports:

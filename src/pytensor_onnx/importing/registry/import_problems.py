@@ -15,9 +15,9 @@ from pytensor_onnx.importing.registry.operator_imports import (
     MICROSOFT,
     import_of,
     imported_operators,
-    schema_of,
 )
 from pytensor_onnx.operators.dims import dims_of
+from pytensor_onnx.operators.inference import schema_of
 
 type Arguments = tuple[dict[str, Any], dict[str, Any]]
 """Values of inputs and sizes, by name of the input."""
@@ -94,7 +94,7 @@ def _is_unknown(node: ir.Node, opset: int) -> bool:
     """Return whether an operator has neither an import nor a function in the standard."""
     if import_of(_domain(node), node.op_type, opset) is not None:
         return False
-    schema = schema_of(_domain(node), node.op_type, opset)
+    schema = schema_of(node.op_type, opset, _domain(node))
     return schema is None or not (schema.has_function or schema.has_context_dependent_function)
 
 

@@ -24,10 +24,10 @@ from pytensor.tensor.variable import TensorVariable
 import pytensor_onnx.rewriting.query.encode_values  # noqa: F401  (for other modes)
 from pytensor_onnx import nn
 from pytensor_onnx.errors import UnsupportedCase
-from pytensor_onnx.importing.registry import operator_imports
 from pytensor_onnx.importing.registry.bodies import GUARDED, BodyFailure
 from pytensor_onnx.importing.registry.known_values import MOST_FOLDED, folded, known
 from pytensor_onnx.importing.registry.operator_imports import MACHINE_LEARNING
+from pytensor_onnx.operators.inference import schema_of
 from pytensor_onnx.ops.networks.kept_operator import ImportedNode, KeptOperator, note_origin
 
 type Rebuild = Callable[[Sequence[Any], Mapping[str, Any]], Sequence[Variable]]
@@ -107,7 +107,7 @@ def imported(
         return results
     if not positions or not all(isinstance(v, _SETTINGS) for v in settings.values()):
         return build(operands, attributes) if is_estimator else results
-    schema = operator_imports.schema_of(node.domain, node.op_type, opset)
+    schema = schema_of(node.op_type, opset, node.domain)
     since = opset if schema is None else schema.since_version
     is_input = {id(v) for v in given}
     inner = [v if v is None or id(v) not in is_input else v.type() for v in operands]

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import onnx_ir as ir
 import pytensor.scalar as ps
@@ -25,12 +25,9 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.importing.registry import known_values
 from pytensor_onnx.late_names import import_modules
+from pytensor_onnx.operators.inference import signature
 from pytensor_onnx.ops.networks.kept_operator import KeptOperator
 from pytensor_onnx.rewriting.engine.predicates import elementwise
-
-if TYPE_CHECKING:
-    import onnx
-
 
 MICROSOFT = "com.microsoft"
 MACHINE_LEARNING = "ai.onnx.ml"
@@ -319,49 +316,6 @@ _NAMES = {
     },
 }
 
-_OF_SCHEMAS = {"tensor(float)": "float32", "tensor(double)": "float64"}
-
-
-@cache
-def schema_of(domain: str, operator: str, opset: int) -> onnx.defs.OpSchema | None:
-    """Return the schema of an operator in an opset, None if the standard has none."""
-    import onnx
-
-    try:
-        return onnx.defs.get_schema(operator, opset, domain)
-    except onnx.defs.SchemaError:
-        return None
-
-
-@dataclass(frozen=True)
-class _Signature:
-    """The types of operands and results in a schema, which takes long to read."""
-
-    operands: tuple[str, ...]
-    are_operands_alike: tuple[bool, ...]
-    results: tuple[str, ...]
-    are_results_alike: tuple[bool, ...]
-    single: Mapping[str, str]
-
-
-@cache
-def _signature_of(domain: str, operator: str, opset: int) -> _Signature | None:
-    schema = schema_of(domain, operator, opset)
-    if schema is None:
-        return None
-    inputs, outputs = list(schema.inputs), list(schema.outputs)
-    return _Signature(
-        tuple(formal.type_str for formal in inputs),
-        tuple(formal.is_homogeneous for formal in inputs),
-        tuple(formal.type_str for formal in outputs),
-        tuple(formal.is_homogeneous for formal in outputs),
-        {
-            constraint.type_param_str: constraint.allowed_type_strs[0]
-            for constraint in schema.type_constraints
-            if len(constraint.allowed_type_strs) == 1
-        },
-    )
-
 
 def result_dtypes(
     domain: str, operator: str, opset: int, operands: Sequence[Variable | None], count: int
@@ -374,25 +328,14 @@ def result_dtypes(
     >>> result_dtypes("", "TopK", 21, [pt.fvector(), pt.lvector()], 2)
     ['float32', 'int64']
     """
-    signature = _signature_of(domain, operator, opset)
-    if signature is None:
+    types = signature(operator, opset, domain)
+    if types is None:
         return [None] * count
-    bound: dict[str, str] = {}
-    last = len(signature.operands) - 1
-    for position, operand in enumerate(operands):
-        formal = min(position, last)
-        if operand is not None and last >= 0 and signature.are_operands_alike[formal]:
-            bound.setdefault(signature.operands[formal], getattr(operand.type, "dtype", ""))
-    dtypes: list[str | None] = []
-    for position in range(count):
-        formal = min(position, len(signature.results) - 1)
-        text = signature.results[formal]
-        dtype = bound.get(text) or _dtype_of(signature.single.get(text, text))
-        dtypes.append(dtype if signature.are_results_alike[formal] else None)
-    return dtypes
-
-
-def _dtype_of(text: str) -> str | None:
-    if not text.startswith("tensor("):
-        return None
-    return _OF_SCHEMAS.get(text, text.removeprefix("tensor(").removesuffix(")"))
+    bound: dict[str | None, str] = {}
+    for position, operand in enumerate(operands if types.inputs else ()):
+        variable = types.input_type(position)
+        if operand is not None and isinstance(variable, str):
+            bound.setdefault(variable, getattr(operand.type, "dtype", ""))
+    last = len(types.outputs) - 1
+    results = [types.outputs[min(position, last)] for position in range(count)]
+    return [_NAMES.get(r) if isinstance(r, ir.DataType) else bound.get(r) or None for r in results]

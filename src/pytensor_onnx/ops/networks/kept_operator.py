@@ -18,11 +18,10 @@ from pytensor.tensor.rewriting.shape import ShapeFeature
 from pytensor.tensor.shape import Shape_i
 
 from pytensor_onnx.operators.dims import Dim
+from pytensor_onnx.operators.inference import schema_of
 from pytensor_onnx.ops.networks.network_op import NetworkOp
 
 if TYPE_CHECKING:
-    import onnx
-
     from pytensor_onnx.graph.builder import Builder
 
 _UNCHANGED_SINCE = {
@@ -99,8 +98,8 @@ class ImportedNode:
 
     def has_meaning(self, version: int) -> bool:
         """Return whether a version of the domain has the operator with the same meaning."""
-        schema = _schema(self.domain, self.operator, version)
-        if schema is None or schema.deprecated:
+        schema = schema_of(self.operator, version, self.domain)
+        if schema is None:
             return False
         if schema.since_version == self.since:
             return True
@@ -257,16 +256,6 @@ def note_origin(variable: Variable, imported: bool) -> None:
     """
     if variable.owner is not None and isinstance(variable.owner.op, NetworkOp):
         setattr(variable.owner.tag, _IMPORTED, imported)
-
-
-@cache
-def _schema(domain: str, operator: str, version: int) -> onnx.defs.OpSchema | None:
-    import onnx
-
-    try:
-        return onnx.defs.get_schema(operator, version, domain)
-    except onnx.defs.SchemaError:
-        return None
 
 
 def _versions(node: ImportedNode) -> frozenset[int]:

@@ -27,6 +27,7 @@ def between_casts(
 ) -> list[ir.Value]:
     """Run an operator in a wider dtype, between two casts that lose nothing."""
     types = signature(node.op_type, build.scope.opset_version)
+    assert types is not None
     operands = [
         build.cast(x, wider) if x is not None and _has(types.input_type(i), x, dtype) else x
         for i, x in enumerate(node.inputs)

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from pytensor_onnx.errors import UnsupportedOpError
 from pytensor_onnx.graph.names import LINE, OP
 from pytensor_onnx.graph.traversal import all_nodes, nodes_of_model
-from pytensor_onnx.operators.inference import signature, type_of_text
+from pytensor_onnx.operators.inference import signature
 from pytensor_onnx.targets import Profile, main_type
 from pytensor_onnx.targets.kernel_tables import MAIN_TYPES
 
@@ -125,7 +125,8 @@ def _listing(reasons: Collection[str]) -> str:
 def main_dtype(node: ir.Node, opset_version: int) -> ir.DataType | None:
     """Return the dtype by which a table of kernels lists an operator."""
     types = signature(node.op_type, opset_version)
-    main = type_of_text(main_type(node.op_type, opset_version))
+    main = main_type(node.op_type, opset_version)
+    assert types is not None
     if isinstance(main, ir.DataType):
         return main
     for position, value in enumerate(node.inputs):
