@@ -40,6 +40,14 @@ void free_late(Late *late) {
   }
 }
 
+#ifndef __wasm__
+int plans_of(const Late *late) {
+  int count = 0;
+  for (; late; late = late->next) count += late->count;
+  return count;
+}
+#endif
+
 static void read_operands(Late *late) {
   for (int i = 0; i < late->block.inputs; i++) {
     late->in[i].data = (void *)late->from[i];

@@ -46,6 +46,7 @@ struct Plan {
   Progress progress;
   Group group, folded;
   int64_t time;
+  int step_count, *first_step; /* steps of `main`; the first one of each instruction of the block */
   int folds;
 #ifndef __wasm__
   jmp_buf refusal;
@@ -412,6 +413,7 @@ static Step *append_step(Plan *plan, Run run) {
   step->run = run;
   *plan->steps->end = step;
   plan->steps->end = &step->next;
+  plan->step_count += plan->steps == &plan->main;
   plan->time++;
   return step;
 }
@@ -663,11 +665,18 @@ static void end_group(Plan *plan, Schedule *schedule) {
   for (int k = 0; k < count; k++) mark_done(plan, schedule, schedule->sums[k]);
 }
 
+/* Note the first step of an instruction, if it is one of the plan's own block. */
+static void note_first_step(Plan *plan, const Block *block, int i, int step) {
+  if (block == plan->block && step < plan->step_count + (plan->group.count > 0)) plan->first_step[i] = step;
+}
+
 static void plan_next(Plan *plan, Schedule *schedule, int position) {
   int i = take(schedule, position);
-  const Instruction *instruction = &schedule->block->instructions[i];
+  const Block *block = schedule->block;
+  const Instruction *instruction = &block->instructions[i];
   int64_t size = group_size(plan, instruction);
   if (size < 0 && joins(plan, instruction)) {
+    note_first_step(plan, block, i, plan->step_count);
     schedule->sums[schedule->sum_count] = i;
     schedule->parts[schedule->sum_count++] = append_sum(plan, &plan->group, instruction);
     return;
@@ -677,8 +686,11 @@ static void plan_next(Plan *plan, Schedule *schedule, int position) {
     plan->group.size = size;
     if (instruction->op->kind == ELEMENTWISE) append(plan, &plan->group, instruction);
     else append_taken(plan, &plan->group, instruction);
+    note_first_step(plan, block, i, plan->step_count);
   } else {
+    int first = plan->step_count + (plan->group.count > 0); /* after the step of the open group */
     instruction->op->plan(plan, instruction);
+    note_first_step(plan, block, i, first);
   }
   mark_done(plan, schedule, i);
 }
@@ -705,7 +717,9 @@ void plan_block(Plan *plan, const Block *block, Steps *steps) {
   Instruction *rest = memory(plan, (size_t)(block->count + 1) * sizeof *rest);
   int late = 0;
   for (int i = 0; i < block->count; i++) {
-    if (schedule.waits[i] != DONE) rest[late++] = block->instructions[i];
+    if (schedule.waits[i] == DONE) continue;
+    rest[late++] = block->instructions[i];
+    if (block == plan->block) plan->first_step[i] = plan->step_count;
   }
   if (late) plan_late(plan, block, rest, late);
   plan->steps = outer;
@@ -866,6 +880,8 @@ static void make(Plan *plan, const Array *inputs, const char *bases, const Array
     int64_t like = new_value(plan, results[i].dtype, results[i].rank, results[i].shape);
     slot(plan, main->out[i])->expected = (int)like;
   }
+  plan->first_step = memory(plan, (size_t)(main->count + 1) * sizeof(int));
+  for (int i = 0; i < main->count; i++) plan->first_step[i] = -1;
   plan_block(plan, main, &plan->main);
   plan->steps = &plan->main;
   for (int i = 0; i < main->outputs; i++) {
@@ -961,6 +977,26 @@ const char *run_plan(Plan *plan, const Array *inputs, void *const *outputs) {
   give_back(workspace);
   return problem;
 }
+
+#ifndef __wasm__
+int step_count(const Plan *plan) { return plan->step_count; }
+const int *first_steps(const Plan *plan) { return plan->first_step; }
+int late_plan_count(const Plan *plan) { return plans_of(plan->lates); }
+
+const char *time_plan(Plan *plan, const Array *inputs, void *const *outputs, Clock *clock,
+                      int64_t *times) {
+  const char *problem = begin_plan(plan, inputs, outputs);
+  for (Step *step = plan->main.first; !problem && step; step = step->next) {
+    int64_t start = clock();
+    problem = step->run(step);
+    int64_t taken = clock() - start;
+    if (taken < *times) *times = taken;
+    times++;
+  }
+  end_plan(plan);
+  return problem;
+}
+#endif
 
 const char *begin_plan(Plan *plan, const Array *inputs, void *const *outputs) {
   bind(plan, inputs, outputs);

@@ -132,6 +132,19 @@ int plan_fits(const Plan *plan, const Array *inputs);
 const Array *plan_output(const Plan *plan, int i);
 const char *run_plan(Plan *plan, const Array *inputs, void *const *outputs);
 
+#ifndef __wasm__
+typedef int64_t Clock(void); /* nanoseconds */
+/* Run a plan, and lower the time of each step to that of this run. */
+const char *time_plan(Plan *plan, const Array *inputs, void *const *outputs, Clock *clock,
+                      int64_t *times);
+int step_count(const Plan *plan);
+/* The index of the first step of each instruction, which others of one loop over elements share; -1
+ * for instructions without steps. */
+const int *first_steps(const Plan *plan);
+/* Number of the plans that the last runs have made on the way. */
+int late_plan_count(const Plan *plan);
+#endif
+
 /* Iterations of the present loop of a run in parts; no total between loops. */
 typedef struct {
   int64_t done, total;
@@ -151,6 +164,7 @@ const char *peek(Plan *plan);
 /* Plans that are made in the course of a run. */
 typedef struct Late Late;
 void free_late(Late *late);
+int plans_of(const Late *late);
 
 /* For planners. */
 #ifdef __wasm__

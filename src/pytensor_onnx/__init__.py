@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         from_onnx as from_onnx,
     )
     from pytensor_onnx.rewriting import register_onnx as register_onnx
+    from pytensor_onnx.running.explanation import Explanation as Explanation, PartTime as PartTime
     from pytensor_onnx.running.linker import ONNXLinker as ONNXLinker
     from pytensor_onnx.running.session import SessionOptions as SessionOptions
 

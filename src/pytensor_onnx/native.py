@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    import numpy as np
     import onnx_ir as ir
     import onnxruntime
 
@@ -57,6 +58,7 @@ def handle() -> ctypes.CDLL:
     opened.pytensor_onnx_operator.restype = ctypes.c_char_p
     opened.pytensor_onnx_region_key.restype = ctypes.c_char_p
     opened.pytensor_onnx_core_runs.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+    opened.pytensor_onnx_time_tape.restype = ctypes.c_char_p
     return opened
 
 
@@ -174,3 +176,76 @@ def has_kernel(function: str) -> bool:
     False
     """
     return library() is not None and bool(handle().pytensor_onnx_has_kernel(function.encode()))
+
+
+class _Array(ctypes.Structure):
+    """An array as the library reads it: `Array` of native/kernel.h."""
+
+    _fields_ = (
+        ("dtype", ctypes.c_int),
+        ("rank", ctypes.c_int),
+        ("size", ctypes.c_int64),
+        ("shape", ctypes.c_int64 * 8),
+        ("data", ctypes.c_void_p),
+    )
+
+
+def time_tape(
+    tape: bytes, inputs: Sequence[np.ndarray], held: Sequence[bool], instructions: int, calls: int
+) -> tuple[float, list[float], list[int], int]:
+    """Measure a tape that a session has made, and its instructions.
+
+    Parameters
+    ----------
+    tape
+        The tape.
+    inputs
+        Contiguous arrays of its inputs.
+    held
+        Whether each of them is a constant of the model.
+    instructions
+        Number of the instructions of its first block.
+    calls
+        Number of runs that are measured.
+
+    Returns
+    -------
+    whole
+        Seconds of a call, the least of all.
+    seconds
+        Those of each instruction that is the first of some that run together.
+    first
+        The index of that instruction for each, -1 where an instruction takes no time.
+    late
+        Number of plans that are made in the course of a run.
+
+    Raises
+    ------
+    RuntimeError
+        If the library refuses to run the tape for these inputs, with its reason.
+    """
+    import onnx
+
+    arrays = (_Array * (len(inputs) + 1))()
+    for array, x in zip(arrays, inputs, strict=False):
+        dtype = onnx.helper.np_dtype_to_tensor_dtype(x.dtype)
+        shape = (ctypes.c_int64 * 8)(*x.shape)
+        array.dtype, array.rank, array.size = dtype, x.ndim, x.size
+        array.shape, array.data = shape, x.ctypes.data
+    times = (ctypes.c_int64 * (instructions + 1))()
+    first, whole, late = (ctypes.c_int * (instructions + 1))(), ctypes.c_int64(), ctypes.c_int()
+    problem = handle().pytensor_onnx_time_tape(
+        tape,
+        ctypes.c_size_t(len(tape)),
+        arrays,
+        bytes([*held, 0]),
+        calls,
+        times,
+        first,
+        ctypes.byref(whole),
+        ctypes.byref(late),
+    )
+    if problem:
+        raise RuntimeError(problem.decode())
+    seconds = [1e-9 * x for x in times[:-1]]
+    return 1e-9 * whole.value, seconds, first[:-1], late.value

@@ -46,14 +46,17 @@ class Region:
         Operators of its nodes and of the bodies in them, in order.
     values
         Names of the values that the nodes compute.
+    made_by
+        Name and operator of the node of each instruction of the tape's first block.
     """
 
     name: str
     operators: tuple[str, ...]
     values: frozenset[str]
+    made_by: tuple[tuple[str, str], ...]
 
     def __str__(self) -> str:
-        return f"{self.name}: {len(self.operators)} nodes ({_counted(self.operators)})"
+        return f"{self.name}: {len(self.operators)} nodes ({counted(self.operators)})"
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ class Fusion:
         operators = defaultdict(list)
         for node in self.stayed:
             operators[node.reason].append(node.operator)
-        stayed = [f"{_counted(names)}: {reason}" for reason, names in operators.items()]
+        stayed = [f"{counted(names)}: {reason}" for reason, names in operators.items()]
         return [*map(str, self.regions), *stayed]
 
     def places(self) -> dict[str, str]:
@@ -100,7 +103,7 @@ class Fusion:
         return found | {name: region.name for region in self.regions for name in region.values}
 
 
-def _counted(operators: Iterable[str]) -> str:
+def counted(operators: Iterable[str]) -> str:
     """Return the operators with their numbers, the most frequent first."""
     return ", ".join(f"{count} {name}" for name, count in Counter(operators).most_common())
 
@@ -285,7 +288,8 @@ class _Pass:
         text = tape.write(needed, outputs)
         name = f"region_{len(self.regions) + 1}"
         computed = frozenset(name for node in needed for name in node.output)
-        self.regions.append(Region(name, tuple(_operators(needed)), computed))
+        made_by = tuple((node.name, node.op_type) for node in tape.made_by)
+        self.regions.append(Region(name, tuple(_operators(needed)), computed, made_by))
         region = onnx.helper.make_node("Region", list(tape.inputs), outputs, name, domain=DOMAIN)
         region.attribute.append(onnx.helper.make_attribute("tape", text))
         return [region]

@@ -165,12 +165,15 @@ class Tape:
     ----------
     inputs
         Names of the values that the region reads.
+    made_by
+        The node of each instruction of the region itself, bodies of loops and branches left out.
     """
 
     def __init__(self, scope: Scope, knowledge: Knowledge) -> None:
         self.scope = scope
         self.knowledge = knowledge
         self.inputs: dict[str, int] = {}
+        self.made_by: list[onnx.NodeProto] = []
         self._ids: dict[Key, int] = {}
         self._dtypes: list[int] = []
         self._constants: list[np.ndarray] = []
@@ -249,6 +252,8 @@ class Tape:
         assert not isinstance(made, str), made
         for instruction in made:
             self._instruction(instruction, scope, block)
+            if block is self._blocks[0]:
+                self.made_by.append(node)
 
     def _instruction(self, instruction: Instruction, scope: Scope, block: _Block) -> None:
         inputs = [self._operand(x, scope, block) for x in instruction.inputs]

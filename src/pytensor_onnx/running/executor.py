@@ -17,10 +17,12 @@ from pytensor.compile.maker import FunctionMaker
 from pytensor.link.basic import Container
 
 from pytensor_onnx.compat.pytensor import pickle_function
+from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.running.session import MOST_SIZES, Session
 
 if TYPE_CHECKING:
     from pytensor_onnx.running.data_parts import DividedSession
+    from pytensor_onnx.running.explanation import Explanation
     from pytensor_onnx.running.profiling import ProfiledSession
     from pytensor_onnx.running.python_nodes import PartedGraph
 
@@ -57,10 +59,13 @@ class Evaluation:
 
     def __call__(self, values: Sequence[Any]) -> list[Any]:
         """Return the values of the outputs."""
-        arrays = values if self.encode is None else self.encode(values)
-        feed = dict(zip(self.session.input_names, map(_native, arrays), strict=True))
-        results = self.session.run(feed)
+        results = self.session.run(self.feed(values))
         return results if self.decode is None else self.decode(results, values)
+
+    def feed(self, values: Sequence[Any]) -> dict[str, Any]:
+        """Return the session's inputs by name."""
+        arrays = values if self.encode is None else self.encode(values)
+        return dict(zip(self.session.input_names, map(_native, arrays), strict=True))
 
 
 def _native(value: Any) -> Any:
@@ -114,6 +119,49 @@ class ONNXFunction(Function):
             except BaseException:
                 _exhaust(map(setitem, self._updated, _FIRST, former))
                 raise
+
+    def explain(self, /, *args: Any, calls: int = 100, **kwargs: Any) -> "Explanation":
+        """Return where the time of a call goes; no shared variable is updated.
+
+        Parameters
+        ----------
+        args, kwargs
+            As in a call.
+        calls
+            Number of calls that are timed, after one that is not.
+
+        Returns
+        -------
+        pytensor_onnx.Explanation
+            Times of regions and nodes, with the reasons why nodes are in no region; its text is a
+            table.
+
+        Raises
+        ------
+        PyTensorONNXError
+            If the function cannot be called with these arguments past PyTensor's storage, or was
+            compiled with ``profile=True``.
+
+        Examples
+        --------
+        >>> import pytensor, pytensor.tensor as pt
+        >>> x = pt.vector("x")
+        >>> f = pytensor.function([x], pt.exp(x).sum(), mode="ONNX")
+        >>> explanation = f.explain([0.0, 1.0], calls=10)
+        >>> [part.operators for part in explanation.parts]
+        ['2 nodes (1 Exp, 1 ReduceSum)']
+        """
+        values = self._in_order(args, kwargs)
+        n_arguments = sum(c.required and not c.implicit for c in self.input_storage)
+        given = None if values is None else _filtered(self.input_storage[:n_arguments], values)
+        evaluate = getattr(self.vm, "evaluate", None)
+        if given is None or evaluate is None or not hasattr(evaluate.session, "explain"):
+            raise PyTensorONNXError(
+                "only calls with a value for each argument, of functions that were compiled in "
+                "mode ONNX without profile=True, can be explained"
+            )
+        values = [*given, *[storage[0] for storage in self.vm.inputs[n_arguments:]]]
+        return evaluate.session.explain(evaluate.feed(values), calls)
 
     def _in_order(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any] | None:
         """Return arguments by position, None where a name is unknown or that of two inputs."""

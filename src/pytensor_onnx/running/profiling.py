@@ -91,7 +91,7 @@ class ProfiledSession:
                 return
             path = Path(self._session.runtime.end_profiling())
             self._session = None
-            runs = list(_runs(json.loads(path.read_text())))[self._ignored :]
+            runs = list(node_times(json.loads(path.read_text())))[self._ignored :]
             self._runs = self._ignored = 0
             nodes = self._nodes or {}
             seconds_of, calls_of = self._stats.apply_time.data, self._stats.apply_callcount.data
@@ -189,8 +189,8 @@ class _Collected(MutableMapping):
         return dict, (dict(self.data),)
 
 
-def _runs(events: Iterable[Mapping[str, Any]]) -> Iterator[list[tuple[str, float]]]:
-    """Yield the names and seconds of the nodes of the main graph, for each run."""
+def node_times(events: Iterable[Mapping[str, Any]]) -> Iterator[list[tuple[str, float]]]:
+    """Yield the names and seconds of the nodes of the main graph, for each run of a profile."""
     pending: list[Mapping[str, Any]] = []
     executed: list[tuple[str, float]] = []
     for event in events:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     import onnxruntime
 
     from pytensor_onnx.graph.names import Lines
-    from pytensor_onnx.kernels.regions import Fusion
+    from pytensor_onnx.kernels.regions import Fusion, Region
+    from pytensor_onnx.running.explanation import Explanation
     from pytensor_onnx.running.operator_cost import Work
 
 
@@ -260,20 +261,24 @@ class Session:
         return Work(model) if is_free and self._is_on_cpu else None
 
     def _load(
-        self, source: bytes | str, threads: int | None, with_kernels: bool = True
+        self,
+        source: bytes | str,
+        threads: int | None,
+        with_kernels: bool = True,
+        options: SessionOptions | None = None,
     ) -> onnxruntime.InferenceSession:
         """Load a model with a number of threads, unless the options have one."""
         import onnxruntime as ort
 
         from pytensor_onnx.passes.defects import switched_off_optimizers
 
-        options = replace(self._options, config=self._config())
+        options = replace(options or self._options, config=self._config())
         if options.threads is None:
             options = replace(options, threads=threads or _allowed_threads())
         runtime_options = options.to_runtime()
         if self._uses_kernels and with_kernels:
             # Only the bytes of `fuse` have regions, and `fuse` makes none of a model with some.
-            is_fused = self._fusion is not None and source is self._fusion.model
+            is_fused = self._fusion is not None and source is not self._source
             register = native.register_with_regions if is_fused else native.register
             register(runtime_options, self._functions)
         try:
@@ -312,6 +317,44 @@ class Session:
             return self._fusion.lines()
         return _lines_of_functions(self._functions)
 
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """The regions that run in the native library."""
+        return self._fusion.regions if self.has_regions and self._fusion else ()
+
+    def notes(self) -> list[str]:
+        """Return a line on the calls that regions have refused, none without such calls."""
+        if not self._refusals:
+            return []
+        goes_on = "" if self.has_regions else ": all calls go without regions now"
+        return [f"calls that regions have refused: {self._refusals}{goes_on}"]
+
+    def load_again(self, source: bytes | None = None, **options: Any) -> Any:
+        """Load the model as it runs, or another in its place, with some other options.
+
+        Parameters
+        ----------
+        source
+            Bytes of a model with the regions of this one.
+        options
+            Attributes of `SessionOptions` that differ from the session's.
+
+        Returns
+        -------
+        onnxruntime.InferenceSession
+            A session of the runtime.
+        """
+        threads = self.runtime.get_session_options().intra_op_num_threads
+        fused = self._fusion.model if self.has_regions and self._fusion else None
+        changed = replace(self._options, **options)
+        return self._load(source or fused or self._source, threads, options=changed)
+
+    def explain(self, feed: Mapping[str, Any], calls: int = 100) -> Explanation:
+        """Return where the time of a call goes; see `explain_call`."""
+        from pytensor_onnx.running.explanation import explain_call
+
+        return explain_call(self, self._with_weights(self._as_arrays(feed) or feed), calls)
+
     def places(self) -> dict[str, str]:
         """Return for values of the model the region that computes it, or why none does."""
         return self._fusion.places() if self.has_regions and self._fusion else {}
@@ -343,7 +386,7 @@ class Session:
         except Exception as error:
             if is_interruption(error):
                 raise
-            raise self.explain(error, feed) from error
+            raise self.error_for_users(error, feed) from error
         self._refusals += 1
         if self.has_regions and self._refusals >= MOST_REFUSALS:
             self._use(plain, has_regions=False)
@@ -465,7 +508,7 @@ class Session:
         # Another thread may have taken the regions off since.
         if self.has_regions or _IN_REGION.search(str(error)):
             return self._run_without_regions(feed)
-        raise self.explain(error, feed) from error
+        raise self.error_for_users(error, feed) from error
 
     def _as_arrays(self, feed: Mapping[str, Any]) -> dict[str, np.ndarray] | None:
         """Convert numbers and lists of a feed to arrays; None if all values are arrays.
@@ -511,7 +554,7 @@ class Session:
             return error
         return None
 
-    def explain(self, error: Exception, feed: Mapping[str, Any]) -> Exception:
+    def error_for_users(self, error: Exception, feed: Mapping[str, Any]) -> Exception:
         """Return the exception for an error of the runtime, in the user's terms."""
         from pytensor_onnx.running.run_errors import explain
 

@@ -23,6 +23,8 @@ from pytensor_onnx_scoring.exact_casts import exactly
 if TYPE_CHECKING:
     from pytensor.compile.debug.profiling import ProfileStats
 
+    from pytensor_onnx.running.explanation import Explanation
+
 
 _SESSIONS = ("session", "session_of_file")
 
@@ -229,6 +231,36 @@ class Runner:
             arguments = conversion.signature.in_order(arguments, named, inputs, self.state)
         names = (str(value.name) for value in inputs)
         return dict(zip(names, conversion.arrays(arguments), strict=True))
+
+    def explain(self, /, *arguments: Any, calls: int = 100, **named: Any) -> Explanation:
+        """Return where the time of a call goes: by region and node, with regions on.
+
+        The state stays as it is.
+
+        Parameters
+        ----------
+        arguments, named
+            As in a call.
+        calls
+            Number of calls that are timed, after one that is not.
+
+        Returns
+        -------
+        pytensor_onnx.Explanation
+            Times of regions and nodes, the reasons why nodes are in no region, threads, and plans
+            that are refused or made in the course of a run; its text is a table.
+
+        Examples
+        --------
+        >>> import numpy as np, pytensor.tensor as pt
+        >>> from pytensor_onnx import compile_onnx
+        >>> x = pt.vector("x")
+        >>> program = compile_onnx([x], [pt.exp(x).sum(), pt.sort(x)])
+        >>> explanation = program.explain(np.ones(5), calls=10)
+        >>> sorted((part.operators, part.reason) for part in explanation.parts)
+        [('2 nodes (1 Exp, 1 ReduceSum)', '')]
+        """
+        return self.session.explain({**self.feed(arguments, named), **self.present_state()}, calls)
 
     def profile(self, /, *arguments: Any, calls: int = 10, **named: Any) -> ProfileStats:
         """Run the model some times, and return the time of each node of the PyTensor graph.
