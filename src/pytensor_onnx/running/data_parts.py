@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,6 @@ from pytensor_onnx.running.session import EqualSizes, Session
 from pytensor_onnx_scoring.problems import is_interruption
 
 if TYPE_CHECKING:
-    from pytensor_onnx.running.explanation import Explanation
     from pytensor_onnx.running.session import SessionOptions
 
     Shapes = Mapping[str, tuple[int, ...]]
@@ -352,26 +351,20 @@ class DividedSession:
         """Return `Session.places` for the rest, and the values that are computed once."""
         return {**self.rest.places(), **dict.fromkeys(self.division.values, "once for the data")}
 
-    def explain(self, feed: Mapping[str, Any], calls: int = 100) -> Explanation:
-        """Return where the time of a call goes, with the time for new data in a note."""
-        results = self._results([np.asarray(feed[name]) for name in self.data.input_names])
+    def feed_of_rest(self, feed: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the feed of the session that runs in each call, None where the whole model runs."""
+        results = self._results([feed[name] for name in self.data.input_names])
         if not results:
-            return self.whole.explain(feed, calls)
+            return None
         given = {name: feed[name] for name in self._given}
-        given |= zip(self.data.output_names, results, strict=True)
-        found = self.rest.explain(given, calls)
-        once = self.data.explain({name: feed[name] for name in self.data.input_names}, calls)
-        note = f"once for new data: {once.seconds * 1e6:,.2f} µs ({self.division.line})"
-        return replace(found, notes=(*found.notes, note))
+        return given | dict(zip(self.data.output_names, results, strict=True))
 
     def run(self, feed: Mapping[str, Any]) -> list[np.ndarray]:
         """Run the model once, as `Session.run`."""
         try:
             self._equal_sizes.check(feed)
-            results = self._results([feed[name] for name in self.data.input_names])
-            if results:
-                given = {name: feed[name] for name in self._given}
-                given |= zip(self.data.output_names, results, strict=True)
+            given = self.feed_of_rest(feed)
+            if given is not None:
                 return self.rest.run(given)
         except Exception as error:
             return self.after(error, feed)

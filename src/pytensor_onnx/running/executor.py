@@ -139,8 +139,8 @@ class ONNXFunction(Function):
         Raises
         ------
         PyTensorONNXError
-            If the function cannot be called with these arguments past PyTensor's storage, or was
-            compiled with ``profile=True``.
+            If an argument is missing or does not fit, or the function was compiled with
+            ``profile=True`` or has nodes that run in Python.
 
         Examples
         --------
@@ -151,17 +151,16 @@ class ONNXFunction(Function):
         >>> [part.operators for part in explanation.parts]
         ['2 nodes (1 Exp, 1 ReduceSum)']
         """
+        from pytensor_onnx.running.explanation import explain_call
+
         values = self._in_order(args, kwargs)
         n_arguments = sum(c.required and not c.implicit for c in self.input_storage)
         given = None if values is None else _filtered(self.input_storage[:n_arguments], values)
         evaluate = getattr(self.vm, "evaluate", None)
-        if given is None or evaluate is None or not hasattr(evaluate.session, "explain"):
-            raise PyTensorONNXError(
-                "only calls with a value for each argument, of functions that were compiled in "
-                "mode ONNX without profile=True, can be explained"
-            )
+        if given is None or evaluate is None:
+            raise PyTensorONNXError("a call is explained for a value of each argument")
         values = [*given, *[storage[0] for storage in self.vm.inputs[n_arguments:]]]
-        return evaluate.session.explain(evaluate.feed(values), calls)
+        return explain_call(evaluate.session, evaluate.feed(values), calls)
 
     def _in_order(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any] | None:
         """Return arguments by position, None where a name is unknown or that of two inputs."""

@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +15,15 @@ import numpy as np
 import onnx
 
 from pytensor_onnx import native
+from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.kernels.regions import counted
+from pytensor_onnx.running.data_parts import DividedSession
 from pytensor_onnx.running.profiling import node_times
+from pytensor_onnx.running.session import Session
 
 if TYPE_CHECKING:
     from pytensor_onnx.graph.names import Lines
     from pytensor_onnx.kernels.regions import Region
-    from pytensor_onnx.running.session import Session
 
 _MICROSECONDS = 1e6
 _LONGEST_TEXT = 60
@@ -114,18 +116,39 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 1] + "…"
 
 
-def explain_call(session: Session, feed: Mapping[str, Any], calls: int = 100) -> Explanation:
+def explain_call(session: Any, feed: Mapping[str, Any], calls: int = 100) -> Explanation:
     """Return where the time of a call of a session goes.
 
     Parameters
     ----------
     session
-        The session, which stays as it is.
+        A `Session`, which stays as it is, or a `DividedSession`: what it computes once for new data
+        stands in a note.
     feed
-        An array for each input.
+        A value for each input.
     calls
         Number of calls that are timed, after one that is not.
+
+    Raises
+    ------
+    PyTensorONNXError
+        If the session is another one.
     """
+    if isinstance(session, DividedSession):
+        given = session.feed_of_rest(feed)
+        if given is None:
+            return explain_call(session.whole, feed, calls)
+        data = {name: feed[name] for name in session.data.input_names}
+        once = min(_seconds(session.data, data) for _ in range(calls))
+        note = f"once for new data: {_micro(once)} µs ({session.division.line})"
+        found = explain_call(session.rest, given, calls)
+        return replace(found, notes=(*found.notes, note))
+    if not isinstance(session, Session):
+        raise PyTensorONNXError(
+            "functions that are compiled with profile=True, or have nodes that run in Python, are "
+            "not explained: profile=True tells the times of both"
+        )
+    feed = session.complete(feed)
     session.run(feed)
     seconds = min(_seconds(session, feed) for _ in range(calls))
     threads = session.runtime.get_session_options().intra_op_num_threads

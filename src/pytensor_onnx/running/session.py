@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from pytensor_onnx.graph.names import Lines
     from pytensor_onnx.kernels.regions import Fusion, Region
-    from pytensor_onnx.running.explanation import Explanation
     from pytensor_onnx.running.operator_cost import Work
 
 
@@ -349,11 +348,9 @@ class Session:
         changed = replace(self._options, **options)
         return self._load(source or fused or self._source, threads, options=changed)
 
-    def explain(self, feed: Mapping[str, Any], calls: int = 100) -> Explanation:
-        """Return where the time of a call goes; see `explain_call`."""
-        from pytensor_onnx.running.explanation import explain_call
-
-        return explain_call(self, self._with_weights(self._as_arrays(feed) or feed), calls)
+    def complete(self, feed: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a feed of arrays, with the weights that the runtime reads as inputs."""
+        return self._with_weights(self._as_arrays(feed) or feed)
 
     def places(self) -> dict[str, str]:
         """Return for values of the model the region that computes it, or why none does."""

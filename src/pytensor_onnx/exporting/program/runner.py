@@ -254,13 +254,16 @@ class Runner:
         --------
         >>> import numpy as np, pytensor.tensor as pt
         >>> from pytensor_onnx import compile_onnx
-        >>> x = pt.vector("x")
-        >>> program = compile_onnx([x], [pt.exp(x).sum(), pt.sort(x)])
-        >>> explanation = program.explain(np.ones(5), calls=10)
-        >>> sorted((part.operators, part.reason) for part in explanation.parts)
-        [('2 nodes (1 Exp, 1 ReduceSum)', '')]
+        >>> x, n = pt.vector("x"), pt.lscalar("n")
+        >>> program = compile_onnx([x, n], [pt.exp(x).sum(), x[:n]])
+        >>> explanation = program.explain(np.ones(5), 3, calls=10)
+        >>> sorted(part.reason for part in explanation.parts if part.reason)
+        ['a size of Slice depends on values']
         """
-        return self.session.explain({**self.feed(arguments, named), **self.present_state()}, calls)
+        from pytensor_onnx.running.explanation import explain_call
+
+        feed = {**self.feed(arguments, named), **self.present_state()}
+        return explain_call(self.session, feed, calls)
 
     def profile(self, /, *arguments: Any, calls: int = 10, **named: Any) -> ProfileStats:
         """Run the model some times, and return the time of each node of the PyTensor graph.
