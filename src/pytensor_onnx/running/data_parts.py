@@ -352,7 +352,7 @@ class DividedSession:
         return {**self.rest.places(), **dict.fromkeys(self.division.values, "once for the data")}
 
     def feed_of_rest(self, feed: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the feed of the session that runs in each call, None where the whole model runs."""
+        """Return the feed of the session of each call, None where the whole model runs."""
         results = self._results([feed[name] for name in self.data.input_names])
         if not results:
             return None
