@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -484,14 +485,27 @@ def test_a_branch_without_its_black_box_runs_sessions(x):
 def test_one_warning_names_each_op_its_line_and_the_option(x):
     y = cubed(x)[0]
     z = Slope()(y + 1)
+    f = pytensor.function([x], z * 2, mode="ONNX")
     with pytest.warns(UserWarning, match="run in Python") as caught:
-        pytensor.function([x], z * 2, mode="ONNX")
+        f([1.0, 2.0])
+    f([1.0, 2.0])  # warnings are errors
     (warning,) = caught
     text = str(warning.message)
     assert warning.filename == __file__
     assert text.count(f"{__file__}:") == 2
     for part in ("- Cubed", "- Slope", "y = cubed(x)[0]", "python_fallback=False"):
         assert part in text
+
+
+def test_the_warning_tells_the_share_of_the_first_call(x):
+    @wrap_py(itypes=[pt.dvector], otypes=[pt.dvector])
+    def slow(v):
+        time.sleep(0.3)
+        return v + 1
+
+    f = pytensor.function([x], slow(x * 2) + 1, mode="ONNX")
+    with pytest.warns(UserWarning, match=r"which took (8|9|10)\d% of the first call:"):
+        f([1.0])
 
 
 def test_the_option_off_raises_an_error_with_all_of_them(x):

@@ -42,7 +42,7 @@ from pytensor_onnx.rewriting.query.registration import (
     with_included,
 )
 from pytensor_onnx.running.executor import Evaluation, ONNXFunction, ONNXFunctionMaker
-from pytensor_onnx.running.python_nodes import UNSUPPORTED, PartedGraph, warn_of_python
+from pytensor_onnx.running.python_nodes import UNSUPPORTED, PartedGraph
 from pytensor_onnx.running.session import Session, SessionOptions, is_on_cpu, uses_kernels
 
 if TYPE_CHECKING:
@@ -178,15 +178,14 @@ class ONNXLinker(JITLinker):
         def open_part(part: FunctionGraph) -> Session:
             return self._converted(tensor_graph(part), has_kernels)[0](self.session_options)
 
-        parted = PartedGraph(
+        return PartedGraph(
             graph,
             convert=lambda part: convert(tensor_graph(part), options),
             open_part=open_part,
             error=error,
             is_timed=bool(self.profile and self.profile.flag_time_thunks),
+            warns=True,
         )
-        warn_of_python(parted)
-        return parted
 
     def _converted(
         self, graph: FunctionGraph, has_kernels: bool

@@ -62,6 +62,8 @@ class PartedGraph:
         Error of the whole graph, raised where a node cannot run in Python either.
     is_timed
         Whether the seconds of Python nodes are taken, for `update_profile`.
+    warns
+        Whether the first call warns of the nodes that run in Python.
 
     Raises
     ------
@@ -76,9 +78,10 @@ class PartedGraph:
         open_part: OpenPart,
         error: PyTensorONNXError,
         is_timed: bool = False,
+        warns: bool = False,
     ) -> None:
         self._original = graph
-        self._is_timed = is_timed
+        self._is_timed, self._warns = is_timed, warns
         self._lock = threading.RLock()
         self._convert, self._open_part, self.error = convert, open_part, error
         self._known: dict[Any, bool] = {}
@@ -97,6 +100,23 @@ class PartedGraph:
 
     def run(self, feed: Mapping[str, Any]) -> list[Any]:
         """Return the values of the outputs; exceptions of Python nodes reach the caller."""
+        return self._run_and_warn(feed) if self._warns else self._run(feed)
+
+    def _run_and_warn(self, feed: Mapping[str, Any]) -> list[Any]:
+        """Run once, and warn of the nodes that ran in Python and of their share of the time."""
+        for step in self.python_nodes:
+            step.is_timed = True
+        start = time.perf_counter()
+        results = self._run(feed)
+        seconds = time.perf_counter() - start
+        self._warns = False
+        warn_of_python(self, sum(step.seconds for step in self.python_nodes) / seconds)
+        if not self._is_timed:
+            for step in self.python_nodes:
+                step.is_timed, step.seconds, step.calls = False, 0.0, 0
+        return results
+
+    def _run(self, feed: Mapping[str, Any]) -> list[Any]:
         values: Values = dict(zip(self.inputs, feed.values(), strict=True))
         for step, unused in self._steps:
             step.run(values)
@@ -237,7 +257,7 @@ class PythonNode:
     """
 
     def __init__(self, node: Apply, lock: threading.RLock, is_timed: bool = False) -> None:
-        self.node, self._lock, self._is_timed = node, lock, is_timed
+        self.node, self._lock, self.is_timed = node, lock, is_timed
         self.seconds, self.calls = 0.0, 0
         self.inputs, self.outputs = list(node.inputs), list(node.outputs)
         op = _for_python(node.op)
@@ -261,7 +281,7 @@ class PythonNode:
         given = [_value(v, values) for v in self.inputs]
         for i in self._destroyed:
             given[i] = _copied(given[i])
-        start = time.perf_counter() if self._is_timed else 0.0
+        start = time.perf_counter() if self.is_timed else 0.0
         try:
             made = self._called(given)
             kept = [x for i, x in enumerate(given) if i not in self._destroyed]
@@ -272,7 +292,7 @@ class PythonNode:
             error.add_note(f"raised while {self.node.op} ran in Python{line and f', {line}'}")
             raise
         finally:
-            if self._is_timed:
+            if self.is_timed:
                 self.seconds += time.perf_counter() - start
                 self.calls += 1
         values.update(zip(self.outputs, made, strict=True))
@@ -307,8 +327,8 @@ class Branches:
         values.update(zip(self.outputs, self._graphs[bool(condition)](*given), strict=True))
 
 
-def warn_of_python(parted: PartedGraph) -> None:
-    """Warn once of all nodes of a function that run in Python."""
+def warn_of_python(parted: PartedGraph, share: float) -> None:
+    """Warn of all nodes of a function that run in Python, and of their share of a call."""
     lines = dict.fromkeys(_described(step.node) for step in parted.python_nodes)
     # Ops of users have no lowering; of others the reason may name a way out.
     lines |= dict.fromkeys(
@@ -318,7 +338,8 @@ def warn_of_python(parted: PartedGraph) -> None:
     )
     text = "\n".join(lines)
     warnings.warn(
-        "operations that cannot be converted to ONNX run in Python, at its speed:\n"
+        "operations that cannot be converted to ONNX run in Python, at its speed, which took "
+        f"{share:.0%} of the first call:\n"
         f"{text}\n"
         "Files cannot have them. For an error instead: "
         "mode=Mode(ONNXLinker(python_fallback=False), pytensor_onnx.rewriting.ONNX_QUERY)",
