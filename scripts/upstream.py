@@ -26,7 +26,7 @@ def anchor_of(title: str) -> str:
 
 
 INTRODUCTION, *SECTIONS = re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
-TEXTS = {anchor_of(text.splitlines()[0]): text for text in SECTIONS}
+TEXTS = {anchor_of(text.splitlines()[0]): text for text in SECTIONS if CODE.search(text)}
 
 
 def outcomes(anchor: str) -> Iterator[Outcome]:

@@ -14,6 +14,7 @@ from pytensor.raise_op import Assert  # noqa: E402
 
 from pytensor_onnx.errors import ArgumentError  # noqa: E402
 from pytensor_onnx.pymc import export_logp, export_sampler, sample, to_datatree  # noqa: E402
+from pytensor_onnx.pymc.model_sampling import SAMPLERS  # noqa: E402
 
 FEW = {"draws": 110, "tune": 100, "chains": 2, "cores": 1, "random_seed": 1, "progressbar": False}
 STATISTICS = {"lp", "energy", "tree_depth", "n_steps", "acceptance_rate", "diverging", "step_size"}
@@ -50,7 +51,7 @@ def own(model):
     )
 
 
-@pytest.mark.parametrize("nuts_sampler", ["nutpie", "pymc"])
+@pytest.mark.parametrize("nuts_sampler", SAMPLERS)
 def test_the_tree_is_that_of_pymc(model, own, nuts_sampler):
     with model:
         found = sample(

@@ -10,12 +10,13 @@ if TYPE_CHECKING:
         export_transforms as export_transforms,
     )
     from pytensor_onnx.pymc.model_graphs import ModelGraph as ModelGraph
-    from pytensor_onnx.pymc.model_sampling import sample as sample, to_datatree as to_datatree
+    from pytensor_onnx.pymc.model_sampling import sample as sample
     from pytensor_onnx.pymc.nutpie import nutpie_model as nutpie_model
     from pytensor_onnx.pymc.predictions import predict as predict
     from pytensor_onnx.pymc.predictor import export_predictor as export_predictor
     from pytensor_onnx.pymc.provenance import parameter_names as parameter_names
     from pytensor_onnx.pymc.sampler import export_sampler as export_sampler
+    from pytensor_onnx.pymc.trees import to_datatree as to_datatree
     from pytensor_onnx.pymc.whole_model import export_model as export_model
 
 __getattr__, __all__ = late_names(__name__, __file__)

@@ -109,8 +109,10 @@ def first_scale(gradient: TensorVariable) -> Scale:
     return Scale(scale, zeros, zeros, pt.constant(np.float64(0.0)))
 
 
-def schedule(n_warmup: TensorVariable, n_steps: TensorVariable) -> Schedule:
-    """Return the schedule of the steps of a chain, as vectors.
+def schedule(
+    n_warmup: TensorVariable, n_steps: TensorVariable, begin: TensorVariable | int = 0
+) -> Schedule:
+    """Return the schedule of steps of a chain, the first one or later ones, as vectors.
 
     The scale is that of windows of 25, 50, 100, … steps, after 75 steps in which the chain finds
     the bulk of the distribution and before 50 in which the step size settles. The last window is
@@ -129,7 +131,7 @@ def schedule(n_warmup: TensorVariable, n_steps: TensorVariable) -> Schedule:
     is_short = n_warmup < FIRST + WINDOW + LAST
     first = pt.switch(is_short, (n_warmup * 15) // 100, FIRST)
     end = n_warmup - pt.switch(is_short, n_warmup // 10, LAST)
-    steps = pt.arange(n_steps)
+    steps = begin + pt.arange(n_steps)
     has_window = n_warmup >= 20
     # A window ends early enough for one of twice its size, or it is joined to the next.
     sizes = WINDOW * 2 ** np.arange(40)
@@ -238,6 +240,14 @@ class Numbers(NamedTuple):
     normals: TensorVariable
     uniforms: TensorVariable
     jitters: TensorVariable
+
+
+class ChainState(NamedTuple):
+    """The last draw of a chain, or of several, and the state of its adaptation."""
+
+    draw: State
+    step_size: StepSize
+    scale: Scale
 
 
 class Chains(NamedTuple):
@@ -370,14 +380,30 @@ def _numbers(
     seed: TensorVariable, n_steps: TensorVariable, size: TensorVariable, max_depth: int
 ) -> Numbers:
     """Return the random numbers of a chain."""
-    _, normals = NormalPairs("float64")(state_of_seed(seed, 0), n_steps * size)
-    uniform = StandardUniform("float64")
-    _, uniforms = uniform(state_of_seed(seed, _UNIFORMS), n_steps * (3 * max_depth))
-    _, starts = uniform(state_of_seed(seed, _STARTS), ATTEMPTS * size)
-    return Numbers(
-        normals.reshape((n_steps, size)),
+    normals, uniforms = numbers_of_steps(seed, n_steps, size, max_depth)
+    _, starts = StandardUniform("float64")(state_of_seed(seed, _STARTS), ATTEMPTS * size)
+    return Numbers(normals, uniforms, (2.0 * starts - 1.0).reshape((ATTEMPTS, size)))
+
+
+def numbers_of_steps(
+    seed: TensorVariable,
+    n_steps: TensorVariable,
+    size: TensorVariable,
+    max_depth: int,
+    begin: TensorVariable | int = 0,
+) -> tuple[TensorVariable, TensorVariable]:
+    """Return the normal and uniform numbers of steps of a chain, the first one or later ones."""
+    first = begin * size
+    # A pair of normal numbers has two words, and may belong to two steps.
+    before = first % 2
+    state = state_of_seed(seed, 0, first - before)
+    _, normals = NormalPairs("float64")(state, before + n_steps * size)
+    per_step = 3 * max_depth
+    state = state_of_seed(seed, _UNIFORMS, begin * per_step)
+    _, uniforms = StandardUniform("float64")(state, n_steps * per_step)
+    return (
+        normals[before:].reshape((n_steps, size)),
         uniforms.reshape((n_steps, max_depth, 3)),
-        (2.0 * starts - 1.0).reshape((ATTEMPTS, size)),
     )
 
 
@@ -392,41 +418,71 @@ def _sample(
 ) -> tuple[list[TensorVariable], TensorVariable]:
     """Return the traces of all steps, and whether the starts are finite."""
     first, is_finite = _start(density, data, center, given, numbers.jitters)
-    log_step = np.log(0.25) - 0.25 * pt.log(center.shape[0].astype("float64"))
-    zeros = pt.zeros(tuple(numbers.jitters.shape)[1:-1])
+    rows = numbers.normals, numbers.uniforms
+    _, traces = take_steps(density, settings, first_state(first), rows, plan, data)
+    return traces, is_finite
+
+
+def first_state(start: State) -> ChainState:
+    """Return the state of a chain at its start."""
+    size = start.x.shape[-1].astype("float64")
+    log_step = np.log(0.25) - 0.25 * pt.log(size) + pt.zeros_like(start.log_density)
+    return ChainState(start, first_step_size(log_step), first_scale(start.gradient))
+
+
+def take_steps(
+    density: Density,
+    settings: Settings,
+    now: ChainState,
+    numbers: tuple[TensorVariable, TensorVariable],
+    plan: Schedule,
+    data: Sequence[TensorVariable] = (),
+) -> tuple[ChainState, list[TensorVariable]]:
+    """Return the state after steps of a chain, and the traces `OUTPUTS` but the last.
+
+    Parameters
+    ----------
+    density, settings, data
+        As in `sample_chains`.
+    now
+        The state before the steps.
+    numbers
+        Normal and uniform numbers of the steps, as in `Numbers`.
+    plan
+        The schedule of the steps.
+    """
 
     def step(
         momentum: TensorVariable,
         uniform: TensorVariable,
         plan: Schedule,
-        state: State,
-        step_size: StepSize,
-        scale: Scale,
+        now: ChainState,
         *data: TensorVariable,
     ) -> list:
-        epsilon = pt.exp(step_size.log_step)
+        epsilon = pt.exp(now.step_size.log_step)
         state, statistics = draw(
             density,
             data,
-            state,
+            now.draw,
             Randomness(momentum, uniform),
-            scale=scale.scale,
+            scale=now.scale.scale,
             step_size=epsilon,
             max_depth=settings.max_depth,
         )
-        step_size, scale = after_draw(
-            step_size, scale, state.x, statistics.acceptance, plan, settings.target_acceptance
+        adapted = after_draw(
+            now.step_size,
+            now.scale,
+            state.x,
+            statistics.acceptance,
+            plan,
+            settings.target_acceptance,
         )
-        return [state, step_size, scale, state.x, state.log_density, *statistics, epsilon]
+        return [ChainState(state, *adapted), state.x, state.log_density, *statistics, epsilon]
 
-    _, _, _, *traces = iterate(
-        step,
-        [first, first_step_size(log_step + zeros), first_scale(first.gradient)],
-        data,
-        n_steps=plan.is_warmup.shape[0],
-        sequences=[numbers.normals, numbers.uniforms, plan],
+    after, *traces = iterate(
+        step, [now], data, n_steps=plan.is_warmup.shape[0], sequences=[*numbers, plan]
     )
-    return traces, is_finite
+    return after, traces
 
 
 def _start(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -10,10 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pymc as pm
-from pymc.initial_point import make_initial_point_fn
-from pymc.pytensorf import find_rng_nodes, reseed_rngs
-from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Constant
 
 from pytensor_onnx.compat.nutpie_models import (
     CFunctions,
@@ -27,6 +22,7 @@ from pytensor_onnx.pymc.density import export_logp, export_transforms
 from pytensor_onnx.pymc.model_arguments import read_strings, unknown
 from pytensor_onnx.pymc.model_graphs import POINT, ModelGraph
 from pytensor_onnx.pymc.provenance import names_in_file, names_in_model
+from pytensor_onnx.pymc.starts import ATTEMPTS, Starts, finite_start, stored_data
 from pytensor_onnx.running.c_functions import CModel, expansion, log_density
 
 if TYPE_CHECKING:
@@ -38,8 +34,6 @@ Shape = tuple[int, ...]
 
 _ELEMENTS = "unconstrained_parameter"
 """The coordinate of the elements of the point in traces of nutpie."""
-_STARTS = 50
-"""First points that are tried before a reason is given why there is none: nutpie tries fewer."""
 
 
 def nutpie_model(
@@ -98,9 +92,9 @@ def nutpie_model(
         variables={value.name: str(value.rv.name) for value in graph.continuous},
         transformed=[value.name for value in graph.continuous if value.transform],
         data={str(v.name): v.get_value() for v in graph.containers},
-        stored=_stored_data(model, graph),
+        stored=stored_data(model, graph.containers),
         start=graph.start,
-        starts=_Starts(model, initvals),
+        starts=Starts(model, initvals),
         coords=_coordinates(model),
         dims=dict(model.named_vars_to_dims),
     )
@@ -186,26 +180,8 @@ class _Source:
 
     def check_starts(self) -> None:
         """Raise an error with a reason if the density is finite at none of many first points."""
-        run, failure = _session_of(self.density), None
-        for seed in range(_STARTS):
-            try:
-                logp, gradient = run(self.starts(seed), self.data)
-            except RunError as error:
-                failure = error
-                continue
-            if np.isfinite(logp) and np.isfinite(gradient).all():
-                return
-        known = {**self.stored, **self.data}
-        invalid = [name for name, x in known.items() if not np.isfinite(x).all()]
-        if failure is not None:
-            reason = str(failure)
-        elif invalid:
-            reason = f"there are values that are NaN or infinite in {', '.join(invalid)}"
-        else:
-            reason = "model.debug() tells which variables have no finite density there"
-        raise RunError(
-            f"the log-density or its gradient is not finite at {_STARTS} first points: {reason}"
-        ) from failure
+        run, known = _session_of(self.density), {**self.stored, **self.data}
+        finite_start(self.starts, lambda point: run(point, self.data), range(ATTEMPTS), known)
 
     @property
     def _programs(self) -> list[ONNXProgram]:
@@ -264,32 +240,6 @@ class _Source:
         ]
         coords[_ELEMENTS] = pd.Index(elements)
         return TraceVariables(self.start.size, self.starts, shapes, coords, dims, self.transformed)
-
-
-class _Starts:
-    """A function from a seed to a point beside the model's initial point, which can be pickled."""
-
-    def __init__(self, model: pm.Model, initvals: Mapping[Any, Any] | None) -> None:
-        seeded = make_initial_point_fn(
-            model=model,
-            overrides=dict(initvals or {}),
-            jitter_rvs=set(model.free_RVs),
-            return_transformed=True,
-        )
-        self._function = seeded.__wrapped__  # by functools.wraps
-        self._lock = threading.Lock()
-
-    def __call__(self, seed: int | None) -> np.ndarray:
-        with self._lock:
-            reseed_rngs(find_rng_nodes(self._function.maker.fgraph.outputs), seed)
-            parts = self._function()
-            return np.concatenate([np.ravel(part) for part in parts]).astype("float64")
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_function": self._function}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=threading.Lock())
 
 
 def _runs_in_c(program: ONNXProgram) -> bool:
@@ -357,15 +307,3 @@ def _resized(labels: pd.Index, dim: str, size: int) -> pd.Index:
         f"the dimension {dim!r} has {len(labels)} labels, and size {size} with these data: call "
         "pm.set_data with its coords, and compile the model again"
     )
-
-
-def _stored_data(model: pm.Model, graph: ModelGraph) -> dict[str, np.ndarray]:
-    """Return the data in the files: stored containers, and observations."""
-    containers = {v.name: v for v in model.data_vars if v not in graph.containers}
-    observed = {v.name: model.rvs_to_values[v] for v in model.observed_RVs}
-    stored = {**containers, **observed}
-    return {
-        str(name): np.asarray(v.data if isinstance(v, Constant) else v.get_value())
-        for name, v in stored.items()
-        if isinstance(v, Constant | SharedVariable) and v not in graph.containers
-    }

@@ -377,7 +377,9 @@ SEED = "seed"
 """Name of the input of a file that draws."""
 
 
-def state_of_seed(seed: TensorVariable, stream: TensorVariable | int) -> TensorVariable:
+def state_of_seed(
+    seed: TensorVariable, stream: TensorVariable | int, position: TensorVariable | int = 0
+) -> TensorVariable:
     """Return the state of a generator whose key is the seed and the number of a stream.
 
     Parameters
@@ -386,14 +388,16 @@ def state_of_seed(seed: TensorVariable, stream: TensorVariable | int) -> TensorV
         int64, 0-d.
     stream
         Number of the stream.
+    position
+        Number of words that come before.
 
     Examples
     --------
     >>> state_of_seed(pt.constant(2**32 + 5), 3).eval(mode="FAST_COMPILE")
     array([4294967301,          3,          0], dtype=uint64)
     """
-    stream = pt.as_tensor(stream).astype("uint64")
-    return pt.stack([seed.astype("uint64"), stream, pt.constant(np.uint64(0))])
+    words = [seed, stream, position]
+    return pt.stack([pt.as_tensor(word).astype("uint64") for word in words])
 
 
 def seeded(

@@ -110,14 +110,14 @@ def export_sampler(
     """
     # Step sizes, energies and the sums of the warm-up need float64, for all targets.
     read = read_options("export_sampler", path, verify, {"precision": "float64", **options})
-    _check_numbers(max_tree_depth, target_accept)
+    check_numbers(max_tree_depth, target_accept)
     graph = ModelGraph(model, data=data)
-    _check_variables(graph)
+    check_variables(graph)
     if graph.containers:
         data_dims = _dims_of_data(graph, list(_wanted(graph, variables).values()))
         graph = ModelGraph(model, data=data, data_dims=data_dims)
     wanted = _wanted(graph, variables)
-    density, further = _density(graph, lockstep=lockstep)
+    density, further = density_of(graph, lockstep=lockstep)
     seed, n_warmup, n_draws = pt.lvector("seed"), pt.lscalar("warmup"), pt.lscalar("draws")
     shape = (None, *graph.point.type.shape)
     starts = pt.tensor("start", dtype="float64", shape=shape) if start else None
@@ -132,7 +132,7 @@ def export_sampler(
     for name in wanted:
         if name in results:
             raise shared_name(name)
-    outputs = _values(graph, positions, wanted)
+    outputs = values_of_points(graph, positions, wanted)
     if unconstrained:
         outputs[POINT] = positions
     description = {"max_tree_depth": max_tree_depth, "target_accept": target_accept}
@@ -146,14 +146,15 @@ def export_sampler(
     )
 
 
-def _check_numbers(max_tree_depth: Any, target_accept: Any) -> None:
+def check_numbers(max_tree_depth: Any, target_accept: Any) -> None:
+    """Raise for settings that are no numbers, or out of range."""
     if not isinstance(max_tree_depth, int) or not 1 <= max_tree_depth <= 14:
         raise ArgumentError(f"max_tree_depth is {max_tree_depth!r}: give a number from 1 to 14")
     if not isinstance(target_accept, float) or not 0.0 < target_accept < 1.0:
         raise ArgumentError(f"target_accept is {target_accept!r}: give a number between 0 and 1")
 
 
-def _check_variables(graph: ModelGraph) -> None:
+def check_variables(graph: ModelGraph) -> None:
     """Raise unless NUTS can sample the model."""
     if graph.discrete:
         names = ", ".join(str(value.rv.name) for value in graph.discrete)
@@ -210,7 +211,7 @@ def _inputs(
     return given
 
 
-def _density(graph: ModelGraph, *, lockstep: bool) -> tuple[Density, list[Variable]]:
+def density_of(graph: ModelGraph, *, lockstep: bool) -> tuple[Density, list[Variable]]:
     """Return the log-density with its gradient, and the further variables that it takes.
 
     Chains in lockstep have a matrix of points.
@@ -266,7 +267,7 @@ def _initial(value: FreeValue) -> Variable:
     return pt.alloc(pt.constant(numbers[0]), *value.sizes)
 
 
-def _values(
+def values_of_points(
     graph: ModelGraph, positions: TensorVariable, wanted: Mapping[str, Variable]
 ) -> dict[str, TensorVariable]:
     """Return variables of the model for each draw."""
