@@ -142,7 +142,7 @@ FAMILIES = {
 
 LAYERS = {
     "ops": ("encoded",),
-    "functions": ("registry",),
+    "functions": ("operation", "registry"),
     "rewriting": ("engine", "query"),
     "dispatch": ("registry",),
     "importing": ("registry",),

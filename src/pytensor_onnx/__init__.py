@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         export_training_step as export_training_step,
     )
     from pytensor_onnx.exporting.verification.results import Verification as Verification
+    from pytensor_onnx.functions.operation import operation as operation
     from pytensor_onnx.functions.registry import define as define
     from pytensor_onnx.importing.registry.imported_graph import (
         ImportedGraph as ImportedGraph,

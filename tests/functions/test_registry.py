@@ -8,8 +8,8 @@ from pytensor.graph import Apply, Op
 from pytensor.tensor.linalg.products import Expm
 
 from pytensor_onnx import define, export_onnx
+from pytensor_onnx.functions.linalg.hessenberg import quasi_triangular
 from pytensor_onnx.functions.registry import definition_of
-from pytensor_onnx.ops.linalg.factorisations import QuasiTriangular
 
 
 def test_numbers_of_definitions_are_float64_under_a_floatx_of_float32():
@@ -24,7 +24,7 @@ def test_numbers_of_definitions_are_float64_under_a_floatx_of_float32():
 
 def test_states_of_definitions_are_float64_under_a_floatx_of_float32():
     with pytensor.config.change_flags(floatX="float32"):
-        results = definition_of(QuasiTriangular)(pt.dtensor3("x"))
+        results = definition_of(quasi_triangular.op_type)(pt.dtensor3("x"))
     assert {result.type.dtype for result in results} == {"float64"}
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 from pytensor.configdefaults import config
 from pytensor.graph.op import Op
@@ -29,7 +29,6 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "pytensor_onnx.functions.linalg": (
         "pytensor.tensor.linalg.",
         "pytensor_onnx.ops.linalg.complex_matrices",
-        "pytensor_onnx.ops.linalg.factorisations",
     ),
     "pytensor_onnx.functions.random": (
         "pytensor.tensor.random.",
@@ -275,6 +274,10 @@ def own_signature(op: Op, count: int) -> str:
 Axes = tuple[tuple[str, ...], ...]
 
 
+@overload
+def core_axes(signature: str) -> tuple[Axes, Axes]: ...
+@overload
+def core_axes(signature: None) -> tuple[None, None]: ...
 def core_axes(signature: str | None) -> tuple[Axes, Axes] | tuple[None, None]:
     """Return the letters of the axes of operands and results in a signature, None without one.
 

@@ -327,3 +327,39 @@ def scaled_parts(
     scale = power_of_two(pt.concatenate([real, imag], axis=2), axis=(1, 2))
     (real, size), (imag, _) = not_empty(real * scale, n), not_empty(imag * scale, n)
     return Parts(real, imag), size, scale, valid_real + valid_imag
+
+
+def length(x: TensorVariable, y: TensorVariable) -> TensorVariable:
+    """Return the length of ``(x, y)``, without over- and underflow."""
+    larger = nonzero(pt.maximum(pt.abs(x), pt.abs(y)))
+    return larger * pt.sqrt((x / larger) ** 2 + (y / larger) ** 2)
+
+
+def nonzero(x: TensorVariable) -> TensorVariable:
+    """Return one in the place of zero, for divisors of zeros."""
+    return pt.switch(pt.eq(x, 0.0), 1.0, x)
+
+
+def behind(rows: TensorVariable) -> TensorVariable:
+    """Return rows moved by one place, with a zero before them."""
+    return pt.concatenate([pt.zeros_like(rows[:, :1]), rows[:, :-1]], axis=1)
+
+
+def ahead(rows: TensorVariable) -> TensorVariable:
+    """Return rows without their first elements, with a zero behind them."""
+    return pt.concatenate([rows[:, 1:], pt.zeros_like(rows[:, :1])], axis=1)
+
+
+def lower_diagonal(t: TensorVariable) -> TensorVariable:
+    """Return the elements below the diagonals, followed by a zero."""
+    return _followed_by_zero(t, -1)
+
+
+def upper_diagonal(t: TensorVariable) -> TensorVariable:
+    """Return the elements above the diagonals, followed by a zero."""
+    return _followed_by_zero(t, 1)
+
+
+def _followed_by_zero(t: TensorVariable, offset: int) -> TensorVariable:
+    found = pt.diagonal(t, offset=offset, axis1=1, axis2=2)
+    return pt.concatenate([found, zeros((t.shape[0], 1))], axis=1)[:, : t.shape[1]]

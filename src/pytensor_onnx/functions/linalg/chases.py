@@ -13,8 +13,13 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.blocks import diagonals
-from pytensor_onnx.functions.linalg.schur import ahead, behind, lower_diagonal, upper_diagonal
+from pytensor_onnx.functions.linalg.blocks import (
+    ahead,
+    behind,
+    diagonals,
+    lower_diagonal,
+    upper_diagonal,
+)
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.shape import zeros
 

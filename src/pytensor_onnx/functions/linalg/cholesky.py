@@ -29,9 +29,9 @@ from pytensor_onnx.functions.linalg.blocks import (
 )
 from pytensor_onnx.functions.linalg.triangular import inverted_blocks
 from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.operation import operation
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.shape import zeros
-from pytensor_onnx.ops.linalg.factorisations import EliminateFew, EliminateRows, RowsBelow
 from pytensor_onnx.ops.linalg.matrix_parts import Triangle, Window
 
 # Factors, inverses and solutions of small matrices, written out.
@@ -238,9 +238,9 @@ def _factor_of_block(
     # Rows are selected in less time than columns.
     block = block[places].T[places]
     if size == BLOCK:
-        rows = EliminateRows()(block)
+        rows = eliminate_rows(block)
     else:
-        rows = Triangle(lower=False)(EliminateFew()(block)[0])
+        rows = Triangle(lower=False)(eliminate_few(block)[0])
     roots = pt.sqrt(_diagonal(rows, size))
     valid = pt.gt(roots[:n], 0) & pt.lt(roots[:n], np.inf)
     return (rows / roots).T[:n, :n], poison(valid, block.type.dtype).sum()
@@ -264,7 +264,7 @@ def _full_blocks(
         top, end = left[:BLOCK], start + np.array([END, BLOCK])
         columns = less_product(Window()(a, start, end), left, top.T)
         upper, roots = _factor_and_roots(columns[:BLOCK])
-        below = RowsBelow()(columns[BLOCK:], upper, roots)
+        below = rows_below(columns[BLOCK:], upper, roots)
         row = pt.concatenate([top, upper.T, behind[:, end[1] :]], axis=1)
         return [pt.concatenate([left[BLOCK:], below], axis=1), row]
 
@@ -280,29 +280,29 @@ def _full_blocks(
 
 def _factor_and_roots(block: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
     """Return the upper factor of a block, whose lower triangle is read, and its diagonal."""
-    found = EliminateRows()(block.T)
+    found = eliminate_rows(block.T)
     roots = pt.sqrt(_diagonal(found))
     return found / roots, roots
 
 
-@define(RowsBelow, RowsBelow.gufunc_signature)
+@operation("(m,w),(w,w),(w,l)->(m,w)")
 def rows_below(b: TensorVariable, upper: TensorVariable, roots: TensorVariable) -> TensorVariable:
-    """Return ``b @ inv(upper)``, refined once."""
+    """Return ``b @ inv(upper)``, refined once; ``roots`` is the factor's diagonal, a column."""
     inverse = inverted_blocks(upper / roots) / roots.T
     first = pt.dot(b, inverse)
     return plus_product(first, less_product(b, first, upper), inverse)
 
 
-@define(EliminateRows, EliminateRows.gufunc_signature)
+@operation("(w,w)->(w,w)")
 def eliminate_rows(block: TensorVariable) -> TensorVariable:
     """Return the upper triangle of a block after elimination."""
-    first, rest = EliminateFew()(block)
+    first, rest = eliminate_few(block)
     others, _ = _without_rows(rest, range(SHORT, BLOCK))
     return Triangle(lower=False)(pt.concatenate([first, others], axis=0))
 
 
-@define(EliminateFew, EliminateFew.gufunc_signature)
-def eliminate_few_rows(block: TensorVariable) -> list[TensorVariable]:
+@operation("(w,w)->(s,w),(w,w)")
+def eliminate_few(block: TensorVariable) -> list[TensorVariable]:
     """Return the first `SHORT` rows of a block after elimination, and the rest of the block."""
     return _without_rows(block, range(SHORT))
 

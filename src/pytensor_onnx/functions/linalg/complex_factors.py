@@ -4,6 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
+from pytensor.tensor.linalg.decomposition.lu import LU, LUFactor
+from pytensor.tensor.linalg.decomposition.qr import QR
+from pytensor.tensor.linalg.decomposition.svd import SVD
+from pytensor.tensor.linalg.summary import Det, SLogDet
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.complex.complex_arithmetic import Parts
@@ -22,22 +27,12 @@ from pytensor_onnx.functions.linalg.lu import product_within_range, sign_of_exch
 from pytensor_onnx.functions.linalg.qr import taken
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define, own_signature
-from pytensor_onnx.ops.linalg.complex_matrices import (
-    NEARLY_LARGEST,
-    CholeskyOfParts,
-    DetOfParts,
-    EighOfParts,
-    LUFactorOfParts,
-    LUOfParts,
-    QROfParts,
-    SLogDetOfParts,
-    SVDOfParts,
-)
+from pytensor_onnx.ops.linalg.complex_matrices import NEARLY_LARGEST, OF_PARTS, HermitianEigh
 
 _NOT_SQUARE = "expected square matrix"
 
 
-@define(CholeskyOfParts, own_signature)
+@define(OF_PARTS[Cholesky], own_signature)
 def cholesky(real: TensorVariable, imag: TensorVariable, *, lower: bool) -> list[TensorVariable]:
     """Parts of Cholesky factors of Hermitian matrices, column by column.
 
@@ -156,7 +151,7 @@ def _divided(
     return (a * c + b * d) / square, (b * c - a * d) / square
 
 
-@define(LUFactorOfParts, own_signature)
+@define(OF_PARTS[LUFactor], own_signature)
 def lu_factor(real: TensorVariable, imag: TensorVariable) -> list[TensorVariable]:
     """Parts of LU factors of complex matrices, and the exchanges; NaN if a pivot is zero."""
     n = checked_size(real, _NOT_SQUARE)
@@ -172,7 +167,7 @@ def lu_factor(real: TensorVariable, imag: TensorVariable) -> list[TensorVariable
     ]
 
 
-@define(LUOfParts, own_signature)
+@define(OF_PARTS[LU], own_signature)
 def lu(
     real: TensorVariable, imag: TensorVariable, *, permute_l: bool, p_indices: bool
 ) -> list[TensorVariable]:
@@ -217,7 +212,7 @@ def _phases(
     return x, y, size, found
 
 
-@define(DetOfParts, own_signature)
+@define(OF_PARTS[Det], own_signature)
 def det(real: TensorVariable, imag: TensorVariable) -> list[TensorVariable]:
     """Parts of the determinants of complex matrices."""
     x, y, size, found = _phases(real, imag)
@@ -225,7 +220,7 @@ def det(real: TensorVariable, imag: TensorVariable) -> list[TensorVariable]:
     return [unflat((part * size).astype(real.type.dtype), real) for part in (x, y)]
 
 
-@define(SLogDetOfParts, own_signature)
+@define(OF_PARTS[SLogDet], own_signature)
 def slogdet(real: TensorVariable, imag: TensorVariable) -> list[TensorVariable]:
     """Parts of the phases of determinants, and logarithms of their magnitudes."""
     x, y, size, found = _phases(real, imag)
@@ -233,7 +228,7 @@ def slogdet(real: TensorVariable, imag: TensorVariable) -> list[TensorVariable]:
     return [unflat(part.astype(real.type.dtype), real) for part in (x, y, logarithm)]
 
 
-@define(QROfParts, own_signature)
+@define(OF_PARTS[QR], own_signature)
 def qr(
     real: TensorVariable, imag: TensorVariable, *, mode: str, pivoting: bool
 ) -> list[TensorVariable]:
@@ -323,7 +318,7 @@ def _with_largest_column(
     return [exchanged(rows, is_chosen[:, None]), exchanged(order, is_chosen)]
 
 
-@define(SVDOfParts, own_signature)
+@define(OF_PARTS[SVD], own_signature)
 def svd(real: TensorVariable, imag: TensorVariable, *, full_matrices: bool) -> list[TensorVariable]:
     """Singular values of complex matrices, descending, and parts of their singular vectors.
 
@@ -486,7 +481,7 @@ def real_at_largest(v: Parts) -> Parts:
     return Parts(turned.real, pt.switch(is_chosen, 0.0, turned.imag))
 
 
-@define(EighOfParts, own_signature)
+@define(OF_PARTS[HermitianEigh], own_signature)
 def eigh(real: TensorVariable, imag: TensorVariable) -> list[TensorVariable]:
     """Eigenvalues of Hermitian matrices in ascending order, and parts of orthonormal eigenvectors.
 
@@ -531,3 +526,24 @@ def eigh(real: TensorVariable, imag: TensorVariable) -> list[TensorVariable]:
             for x in real_at_largest(Parts(*parts))
         ),
     ]
+
+
+def interleaved(z: Parts, n: TensorVariable) -> TensorVariable:
+    """Return real matrices in which ``[[Re z, -Im z], [Im z, Re z]]`` stands for each element.
+
+    Examples
+    --------
+    >>> z = Parts(pt.constant([[[1.0]]]), pt.constant([[[2.0]]]))
+    >>> interleaved(z, pt.constant(1)).eval()
+    array([[[ 1., -2.],
+            [ 2.,  1.]]])
+    """
+    above = pt.stack([z.real, -z.imag], axis=3)
+    blocks = pt.stack([above, pt.stack([z.imag, z.real], axis=3)], axis=2)
+    return blocks.reshape((z.real.shape[0], 2 * n, 2 * z.real.shape[2]))
+
+
+def complex_columns(rows: TensorVariable, start: TensorVariable, stop: TensorVariable) -> Parts:
+    """Return the matrices that columns of `interleaved` ones stand for."""
+    first = rows[:, :, 2 * start : 2 * stop : 2]
+    return Parts(first[:, ::2], first[:, 1::2])

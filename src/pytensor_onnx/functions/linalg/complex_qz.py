@@ -4,16 +4,21 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.raise_op import CheckAndRaise
 from pytensor.scan.utils import until
+from pytensor.tensor.linalg.decomposition.schur import QZ
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.complex.complex_arithmetic import Parts, chosen, extent, quotient
 from pytensor_onnx.functions.linalg.blocks import (
+    ahead,
+    behind,
     checked_size,
     diagonals,
     finite,
     flat,
+    lower_diagonal,
     not_empty,
     unflat,
+    upper_diagonal,
 )
 from pytensor_onnx.functions.linalg.chases import (
     COMPLEX,
@@ -28,10 +33,10 @@ from pytensor_onnx.functions.linalg.chases import (
     rotation,
     unreduced,
 )
-from pytensor_onnx.functions.linalg.complex_schur import (
-    complex_columns,
-    interleaved,
-    wilkinson_shift,
+from pytensor_onnx.functions.linalg.complex_factors import complex_columns, interleaved
+from pytensor_onnx.functions.linalg.complex_schur import wilkinson_shift
+from pytensor_onnx.functions.linalg.hessenberg_triangular import (
+    complex_hessenberg_triangular,
 )
 from pytensor_onnx.functions.linalg.pencil_ordering import rounding_errors
 from pytensor_onnx.functions.linalg.qz import (
@@ -47,21 +52,16 @@ from pytensor_onnx.functions.linalg.qz import (
     unitary,
     with_positive_diagonal,
 )
-from pytensor_onnx.functions.linalg.schur import ahead, behind, lower_diagonal, upper_diagonal
 from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.operation import operation
 from pytensor_onnx.functions.registry import define, own_signature
-from pytensor_onnx.ops.linalg.complex_matrices import QZOfParts
-from pytensor_onnx.ops.linalg.factorisations import (
-    ComplexHessenbergTriangular,
-    ComplexTriangularPencil,
-    OrderTriangularPencil,
-)
+from pytensor_onnx.ops.linalg.complex_matrices import OF_PARTS
 
 # Elements that an exchange may leave below the diagonal, relative to the matrix.
 _NEGLIGIBLE = 30 * np.finfo("float64").eps
 
 
-@define(QZOfParts, own_signature)
+@define(OF_PARTS[QZ], own_signature)
 def qz(
     a_real: TensorVariable,
     a_imag: TensorVariable,
@@ -94,11 +94,11 @@ def qz(
     a, b = (Parts(*(not_empty(x, n)[0] for x in parts)) for parts in (a, b))
     size = pt.maximum(n, 1)
     # The eigenvalues are turned, so that none but those of few matrices are infinite.
-    rows, z = ComplexHessenbergTriangular()(
+    rows, z = complex_hessenberg_triangular(
         *(COSINE * x + SINE * y for x, y in zip(a, b, strict=True)),
         *(COSINE * y - SINE * x for x, y in zip(a, b, strict=True)),
     )
-    rows, z, failed = ComplexTriangularPencil()(rows, z)
+    rows, z, failed = complex_triangular_pencil(rows, z)
     h, t, qt = (complex_columns(rows, i * size, (i + 1) * size) for i in range(3))
     is_a, is_b = (is_nonzero(pt.concatenate(list(x), axis=2)) for x in (a, b))
     a = Parts(*(is_a * (COSINE * x - SINE * y) for x, y in zip(h, t, strict=True)))
@@ -107,7 +107,7 @@ def qz(
     if sort is not None:
         alpha = found.alpha.scaled(1 / scale_a[:, 0])
         first = selected((alpha, found.beta / scale_b[:, 0]), sort)
-        *parts, unordered = OrderTriangularPencil()(*found.a, *found.b, *found.q, *found.z, first)
+        *parts, unordered = order_triangular_pencil(*found.a, *found.b, *found.q, *found.z, first)
         found = _finished(*(Parts(*parts[i : i + 2]) for i in range(0, 8, 2)))
         failed = failed + unordered
     valid = valid_a + valid_b + failed[:, None, None]
@@ -151,13 +151,16 @@ def _finished(a: Parts, b: Parts, q: Parts, z: Parts) -> Triangle:
     return found._replace(b=Parts(real, found.b.imag), beta=beta)
 
 
-@define(OrderTriangularPencil, OrderTriangularPencil.gufunc_signature)
-def ordered(*operands: TensorVariable) -> list[TensorVariable]:
+@operation(",".join(["(b,n,n)"] * 8) + ",(b,n)->" + "(b,n,n)," * 8 + "(b)")
+def order_triangular_pencil(*operands: TensorVariable) -> list[TensorVariable]:
     """Exchange neighbouring eigenvalues of triangular pencils until the selected ones come first.
 
     An exchange is a rotation of two columns, to an eigenvector of the second eigenvalue, and one of
     two rows (LAPACK's ``ztgex2``). All neighbours in the wrong order change places at once, and the
     others keep their order. An exchange fails where elements below the diagonal do not vanish.
+
+    The operands are the parts of A, B, Q and Z, and one for the rows that come first and zero for
+    others. The last result is zero, or NaN where an exchange fails.
     """
 
     def step(*states: TensorVariable) -> tuple[list[TensorVariable], until]:
@@ -214,8 +217,8 @@ _ELEMENTS = np.array([10, 14, 8, 12])
 _CONJUGATED = np.array([1.0, -1.0, 1.0, 1.0])
 
 
-@define(ComplexTriangularPencil, ComplexTriangularPencil.gufunc_signature)
-def triangular_pencil(rows: TensorVariable, z: TensorVariable) -> list[TensorVariable]:
+@operation("(b,k,l),(b,k,k)->(b,k,l),(b,k,k),(b)")
+def complex_triangular_pencil(rows: TensorVariable, z: TensorVariable) -> list[TensorVariable]:
     """Reduce complex pencils of Hessenberg and triangular matrices to triangular form.
 
     C. B. Moler and G. W. Stewart, An algorithm for generalized matrix eigenvalue problems, SIAM
@@ -225,7 +228,7 @@ def triangular_pencil(rows: TensorVariable, z: TensorVariable) -> list[TensorVar
     Parameters
     ----------
     rows
-        Hessenberg matrices H, triangular matrices T and ``Q^H`` of `ComplexHessenbergTriangular`,
+        Hessenberg matrices H, triangular matrices T and ``Q^H`` of `complex_hessenberg_triangular`,
         finite, with norms of at most about one.
     z
         The unitary matrices Z.

@@ -3,17 +3,22 @@
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.scan.utils import until
+from pytensor.tensor.linalg.decomposition.schur import Schur
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.complex.complex_arithmetic import Parts, chosen, extent, quotient, root
 from pytensor_onnx.functions.linalg.blocks import (
+    ahead,
+    behind,
     checked_size,
     diagonals,
     finite,
     flat,
+    lower_diagonal,
     not_empty,
     power_of_two,
     unflat,
+    upper_diagonal,
 )
 from pytensor_onnx.functions.linalg.chases import (
     COMPLEX,
@@ -32,25 +37,22 @@ from pytensor_onnx.functions.linalg.chases import (
     unreduced,
 )
 from pytensor_onnx.functions.linalg.complex_factors import (
+    complex_columns,
     doubled_matrix,
+    interleaved,
     reflected_columns,
     reflected_rows,
     reflection,
     unit,
 )
 from pytensor_onnx.functions.linalg.qz import normalised, unitary
-from pytensor_onnx.functions.linalg.schur import ahead, behind, lower_diagonal, upper_diagonal
 from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.operation import operation
 from pytensor_onnx.functions.registry import define, own_signature
-from pytensor_onnx.ops.linalg.complex_matrices import SchurOfParts
-from pytensor_onnx.ops.linalg.factorisations import (
-    ComplexHessenberg,
-    ComplexTriangular,
-    OrderTriangular,
-)
+from pytensor_onnx.ops.linalg.complex_matrices import OF_PARTS
 
 
-@define(SchurOfParts, own_signature)
+@define(OF_PARTS[Schur], own_signature)
 def schur(real: TensorVariable, imag: TensorVariable, *, sort: str | None) -> list[TensorVariable]:
     """Parts of triangular matrices ``T`` and unitary matrices ``Z`` with ``A = Z @ T @ Z^H``.
 
@@ -89,20 +91,20 @@ def complex_schur(a: Parts, n: TensorVariable, sort: str | None = None) -> tuple
     valid = valid_real + valid_imag
     scale = power_of_two(pt.concatenate([first, second], axis=2), axis=(1, 2))
     (first, size), (second, _) = not_empty(first * scale, n), not_empty(second * scale, n)
-    rows, failed = ComplexTriangular()(ComplexHessenberg()(first, second))
+    rows, failed = complex_triangular(complex_hessenberg(first, second))
     t = complex_columns(rows, pt.constant(0), size)
     z = complex_columns(rows, size, 2 * size).adjoint()
     if sort is not None:
         selected = _selected(Parts(*(diagonals(x) for x in t)).scaled(1 / scale[:, 0]), sort)
-        parts = OrderTriangular()(*t, *z, selected)
+        parts = order_triangular(t.real, t.imag, z.real, z.imag, selected)
         t, z = Parts(*parts[:2]), Parts(*parts[2:])
     valid += failed[:, None, None]
     t, z = t[:, :n, :n], z[:, :n, :n]
     return Parts(*(x / scale + valid for x in t)), Parts(*(x + valid for x in z))
 
 
-@define(ComplexHessenberg, ComplexHessenberg.gufunc_signature)
-def hessenberg(real: TensorVariable, imag: TensorVariable) -> TensorVariable:
+@operation("(b,n,n),(b,n,n)->(b,k,l)")
+def complex_hessenberg(real: TensorVariable, imag: TensorVariable) -> TensorVariable:
     """Reduce complex matrices to Hessenberg form, beside the adjoints of the unitary matrices.
 
     The results are those of `interleaved`.
@@ -129,8 +131,8 @@ def hessenberg(real: TensorVariable, imag: TensorVariable) -> TensorVariable:
     return pt.concatenate([interleaved(h, n), interleaved(q, n)], axis=2)
 
 
-@define(ComplexTriangular, ComplexTriangular.gufunc_signature)
-def triangular(rows: TensorVariable) -> list[TensorVariable]:
+@operation("(b,k,l)->(b,k,l),(b)")
+def complex_triangular(rows: TensorVariable) -> list[TensorVariable]:
     """Reduce a batch of complex Hessenberg matrices to triangular form.
 
     G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed., section 7.3; the shifts are those
@@ -140,7 +142,7 @@ def triangular(rows: TensorVariable) -> list[TensorVariable]:
     Parameters
     ----------
     rows
-        Matrices of `ComplexHessenberg`, of a scale near one and finite.
+        Matrices of `complex_hessenberg`, of a scale near one and finite.
 
     Returns
     -------
@@ -167,8 +169,8 @@ def triangular(rows: TensorVariable) -> list[TensorVariable]:
     return [rows, pt.switch(blocks.is_active.any(axis=1), np.nan, 0.0)]
 
 
-@define(OrderTriangular, OrderTriangular.gufunc_signature)
-def ordered(
+@operation("(b,n,n),(b,n,n),(b,n,n),(b,n,n),(b,n)->(b,n,n),(b,n,n),(b,n,n),(b,n,n)")
+def order_triangular(
     t_real: TensorVariable,
     t_imag: TensorVariable,
     z_real: TensorVariable,
@@ -178,7 +180,8 @@ def ordered(
     """Exchange neighbouring eigenvalues of triangular forms until the selected ones come first.
 
     An exchange is a rotation (LAPACK's ``ztrexc``). All neighbours in the wrong order change
-    places at once, and the others keep their order.
+    places at once, and the others keep their order. ``first`` is one for the rows that come first
+    and zero for others.
     """
 
     def step(
@@ -227,27 +230,6 @@ def _selected(w: Parts, sort: str) -> TensorVariable:
 _EPS = np.finfo("float64").eps
 # Signs of the parts of a number multiplied by the imaginary unit.
 _TURNED = np.array([[-1.0], [1.0]])
-
-
-def interleaved(z: Parts, n: TensorVariable) -> TensorVariable:
-    """Return real matrices in which ``[[Re z, -Im z], [Im z, Re z]]`` stands for each element.
-
-    Examples
-    --------
-    >>> z = Parts(pt.constant([[[1.0]]]), pt.constant([[[2.0]]]))
-    >>> interleaved(z, pt.constant(1)).eval()
-    array([[[ 1., -2.],
-            [ 2.,  1.]]])
-    """
-    above = pt.stack([z.real, -z.imag], axis=3)
-    blocks = pt.stack([above, pt.stack([z.imag, z.real], axis=3)], axis=2)
-    return blocks.reshape((z.real.shape[0], 2 * n, 2 * z.real.shape[2]))
-
-
-def complex_columns(rows: TensorVariable, start: TensorVariable, stop: TensorVariable) -> Parts:
-    """Return the matrices that columns of `interleaved` ones stand for."""
-    first = rows[:, :, 2 * start : 2 * stop : 2]
-    return Parts(first[:, ::2], first[:, 1::2])
 
 
 def deflated(rows: TensorVariable, n: TensorVariable) -> tuple[TensorVariable, Unreduced]:

@@ -4,43 +4,48 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.tensor.linalg.decomposition.eigen import Eig
+from pytensor.tensor.linalg.decomposition.schur import Schur
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.complex.complex_arithmetic import Parts
 from pytensor_onnx.functions.linalg.blocks import (
     as_float,
+    behind,
     checked_size,
     diagonals,
     finite,
     flat,
+    length,
+    lower_diagonal,
     not_empty,
     power_of_two,
     scaled_parts,
     unflat,
+    upper_diagonal,
 )
 from pytensor_onnx.functions.linalg.complex_factors import real_at_largest
 from pytensor_onnx.functions.linalg.complex_schur import complex_schur
 from pytensor_onnx.functions.linalg.hessenberg import balance
-from pytensor_onnx.functions.linalg.schur import (
-    behind,
-    length,
-    lower_diagonal,
-    real_schur,
-    upper_diagonal,
-)
+from pytensor_onnx.functions.linalg.schur import real_schur
 from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.operation import operation, performed
 from pytensor_onnx.functions.registry import define, own_signature
 from pytensor_onnx.functions.shape import zeros
-from pytensor_onnx.ops.linalg.complex_matrices import EigOfParts
-from pytensor_onnx.ops.linalg.factorisations import EXPONENT, RealEig, TriangularSchur
+from pytensor_onnx.ops.linalg.complex_matrices import OF_PARTS
 
 _EPS = np.finfo("float64").eps
 # The smallest difference of two eigenvalues of matrices of a scale near one.
 _SMALLEST = np.float64(1e-140)
 
 
-@define(TriangularSchur, TriangularSchur.gufunc_signature)
-def triangular_schur(a: TensorVariable, *, sort: str | None) -> list[TensorVariable]:
+def _schur_of_pytensor(x: np.ndarray, *, sort: str | None) -> tuple[np.ndarray, ...]:
+    t, z = performed(Schur(output="complex", sort=sort), x)
+    return t.real, t.imag, z.real, z.imag
+
+
+@operation("(m,m)->(m,m),(m,m),(m,m),(m,m)", reference=_schur_of_pytensor)
+def triangular_schur(a: TensorVariable, *, sort: str | None = None) -> list[TensorVariable]:
     """Parts of triangular Schur forms and of the unitary matrices, from the real Schur form.
 
     Examples
@@ -58,9 +63,26 @@ def triangular_schur(a: TensorVariable, *, sort: str | None) -> list[TensorVaria
     return [unflat(x.astype(a.type.dtype), a, n, n) for x in parts]
 
 
-@define(RealEig, RealEig.gufunc_signature)
+_EXPONENT = 1 / np.pi
+
+
+def _eig_of_numpy(x: np.ndarray) -> tuple[np.ndarray, ...]:
+    values, vectors = np.linalg.eig(x)
+    order = np.argsort(values.real, kind="stable")
+    values, vectors = values[order], vectors[:, order]
+    sums = (np.arange(1, len(x) + 1) ** _EXPONENT) @ vectors
+    sizes = np.abs(sums)
+    turned = vectors * (np.where(sizes > 0, sums.conj(), 1) / np.where(sizes > 0, sizes, 1))
+    return values.real, values.imag, turned.real, turned.imag
+
+
+@operation("(m,m)->(m),(m),(m,m),(m,m)", reference=_eig_of_numpy)
 def real_eig(a: TensorVariable) -> list[TensorVariable]:
     """Parts of the eigenvalues and eigenvectors of matrices.
+
+    Eigenvalues have ascending real parts; of two conjugates the one with the positive imaginary
+    part comes first. Eigenvectors have the length one, and the sum of their elements, weighted by
+    the powers 1/π of 1, 2, 3, …, is real and positive.
 
     Matrices are balanced and reduced to Schur form, as in LAPACK; eigenvectors of the triangular
     form are found by substitution, in all columns at once. Eigenvalues that are equal are taken
@@ -200,7 +222,7 @@ def _turned(vr: TensorVariable, vi: TensorVariable, n: TensorVariable) -> list[T
     """Return columns of length one, whose weighted sums are real and positive."""
     largest = pt.maximum(pt.abs(vr), pt.abs(vi)).max(axis=1, keepdims=True)
     vr, vi = vr / largest, vi / largest
-    weights = ((pt.arange(n) + 1.0) ** EXPONENT)[None, :]
+    weights = ((pt.arange(n) + 1.0) ** _EXPONENT)[None, :]
     sr, si = pt.matmul(weights, vr), pt.matmul(weights, vi)
     size = pt.sqrt(sr * sr + si * si)
     is_zero = pt.eq(size, 0.0)
@@ -210,7 +232,7 @@ def _turned(vr: TensorVariable, vi: TensorVariable, n: TensorVariable) -> list[T
     return [vr * cosine + vi * sine, vi * cosine - vr * sine]
 
 
-@define(EigOfParts, own_signature)
+@define(OF_PARTS[Eig], own_signature)
 def eig(real: TensorVariable, imag: TensorVariable) -> list[TensorVariable]:
     """Parts of the eigenvalues and eigenvectors of complex matrices.
 

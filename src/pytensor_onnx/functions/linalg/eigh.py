@@ -1,12 +1,11 @@
 """Eigenvalues of symmetric matrices by divide and conquer."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
-from pytensor.scan.utils import until
 from pytensor.tensor.linalg.decomposition.eigen import Eigh, Eigvalsh
 from pytensor.tensor.linalg.solvers.tridiagonal import LUFactorTridiagonal, SolveLUFactorTridiagonal
 from pytensor.tensor.variable import TensorVariable
@@ -21,6 +20,7 @@ from pytensor_onnx.functions.complex.complex_arithmetic import (
     listed,
     quotient,
 )
+from pytensor_onnx.functions.linalg.bidiagonal import bidiagonal_vectors, tridiagonalise
 from pytensor_onnx.functions.linalg.blocks import (
     as_columns,
     as_float,
@@ -35,21 +35,11 @@ from pytensor_onnx.functions.linalg.blocks import (
     zero,
 )
 from pytensor_onnx.functions.linalg.lu import SMALLEST
-from pytensor_onnx.functions.linalg.qr import signs
-from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.linalg.qr import reflect, signs
+from pytensor_onnx.functions.linalg.svd import orthogonal_columns
 from pytensor_onnx.functions.registry import define, own_signature
 from pytensor_onnx.functions.special.arithmetic import is_narrow
-from pytensor_onnx.ops.linalg.complex_matrices import (
-    LUFactorTridiagonalOfParts,
-    SolveLUFactorTridiagonalOfParts,
-)
-from pytensor_onnx.ops.linalg.factorisations import (
-    BidiagonalVectors,
-    Eliminate,
-    Reflect,
-    SecularRoots,
-    Tridiagonalise,
-)
+from pytensor_onnx.ops.linalg.complex_matrices import OF_PARTS
 
 _SQUARE = "expected square matrix"
 
@@ -139,13 +129,13 @@ def symmetric_eigen(
 def _by_tridiagonal_form(a: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
     """Return eigenvalues and eigenvectors in any order."""
     batch, n = a.shape[0], a.shape[1]
-    diagonal, beside, *reflectors = Tridiagonalise()(a)
-    vectors = BidiagonalVectors(with_left=False)(*_shifted_root(diagonal, beside, batch))
+    diagonal, beside, *reflectors = tridiagonalise(a)
+    vectors = bidiagonal_vectors(*_shifted_root(diagonal, beside, batch), with_left=False)
     zero = pt.zeros((batch, n, 1))
     next_elements = pt.concatenate([vectors[:, :, 1:], zero], axis=2)[:, :, :n]
     products = diagonal[:, None] * vectors + 2.0 * beside[:, None] * next_elements
     values = (vectors * products).sum(axis=2)
-    vectors = Reflect()(pt.concatenate([vectors, zero], axis=2), *reflectors)[:, :, :n]
+    vectors = reflect(pt.concatenate([vectors, zero], axis=2), *reflectors)[:, :, :n]
     return values, vectors
 
 
@@ -211,7 +201,7 @@ def tridiagonal_lu_factor(
     return _factorised(*as_float(dl, d, du))
 
 
-@define(LUFactorTridiagonalOfParts, own_signature)
+@define(OF_PARTS[LUFactorTridiagonal], own_signature)
 def tridiagonal_lu_factor_of_parts(*diagonals: TensorVariable) -> list[TensorVariable]:
     """Parts of LU factors of complex tridiagonal matrices, as LAPACK's ``zgttrf``.
 
@@ -301,7 +291,7 @@ def tridiagonal_lu_solve(
     return _solved(factors, ipiv, b, b_ndim, transposed)
 
 
-@define(SolveLUFactorTridiagonalOfParts, own_signature)
+@define(OF_PARTS[SolveLUFactorTridiagonal], own_signature)
 def tridiagonal_lu_solve_of_parts(
     *operands: TensorVariable, b_ndim: int, transposed: bool
 ) -> list[TensorVariable]:
@@ -448,268 +438,3 @@ def _last(first: TensorVariable, others: TensorVariable) -> TensorVariable:
 def _joined(first: TensorVariable, second: TensorVariable) -> TensorVariable:
     """Return the rows of both."""
     return pt.concatenate([first, second], axis=0)
-
-
-_STEPS = 80
-_EPS = np.finfo("float64").eps
-
-
-def differences(x: TensorVariable, y: TensorVariable) -> TensorVariable:
-    """Return ``y[j]**2 - x[i]**2`` in row ``i`` and column ``j``, without cancellation.
-
-    Examples
-    --------
-    >>> x = pt.matrix("x")
-    >>> differences(x, x).eval({x: np.array([[1.0, 2.0]])}, mode="ONNX")
-    array([[[ 0.,  3.],
-            [-3.,  0.]]])
-    """
-    x, y = x[:, :, None], y[:, None, :]
-    return (y - x) * (y + x)
-
-
-@define(SecularRoots, SecularRoots.gufunc_signature)
-def roots(poles: TensorVariable, z: TensorVariable) -> list[TensorVariable]:
-    """Return the roots ``s**2`` of ``1 + sum(z[i]**2 / (poles[i]**2 - s**2))``.
-
-    Each root is the zero of a rational function that interpolates the sums over the poles to its
-    left and to its right, again and again (R.-C. Li, Solving secular equations stably and
-    efficiently, LAPACK working note 89, 1994, the "middle way"), and a bisection where that
-    leaves the bracket. All roots of all equations take a step together.
-
-    Parameters
-    ----------
-    poles
-        Matrix of nonnegative numbers, in each row strictly ascending.
-    z
-        Matrix of numbers other than zero.
-
-    Returns
-    -------
-    list of TensorVariable
-        The pole next to each root, and the difference of the root and the squared pole, accurate
-        as a number of its own; NaN where it has not been found in 80 steps.
-    """
-    equations, count = poles.shape[0], poles.shape[1]
-    square = z * z
-    rows = pt.arange(count)
-    is_last = pt.eq(rows, count - 1)
-    next_pole, next_square = (pt.concatenate([x[:, 1:], x[:, :1]], axis=1) for x in (poles, square))
-    next_square = pt.switch(is_last, 0.0, next_square)
-    gap = (next_pole - poles) * (next_pole + poles)
-    # Beyond the last pole all squares bound the distance of the root.
-    bound = 1.0625 * square.sum(axis=1, keepdims=True)
-    width = pt.switch(is_last, bound, gap)
-    middle = 0.5 * width
-    terms = square[:, None, :] / (differences(poles, poles) - middle[:, :, None])
-    at_middle = 1.0 + terms.sum(axis=2)
-    at_right = pt.lt(at_middle, 0.0) & ~is_last
-    pole = pt.switch(at_right, next_pole, poles)
-    low = pt.switch(at_right, -middle, pt.switch(is_last & pt.lt(at_middle, 0.0), middle, 0.0))
-    high = pt.switch(at_right, 0.0, pt.switch(is_last & pt.lt(at_middle, 0.0), width, middle))
-    rest = at_middle + (square - next_square) / middle
-    signed_width = pt.switch(at_right, -width, width)
-    start = _quadratic_root(
-        rest,
-        rest * signed_width + square + next_square,
-        pt.switch(at_right, next_square, square) * signed_width,
-    )
-    left = pt.switch(at_right, -width, 0.0)
-    shift, found = _refined(
-        differences(pole, poles),
-        square[:, None, :],
-        [_inside(start, low, high, is_last), low, high],
-        [left, left + width],
-        rows,
-        pt.zeros((equations, count), "bool"),
-    )
-    return [pole, pt.switch(found, shift, np.nan)]
-
-
-def _refined(
-    delta: TensorVariable,
-    square: TensorVariable,
-    start: Sequence[TensorVariable],
-    ends: Sequence[TensorVariable],
-    rows: TensorVariable,
-    none: TensorVariable,
-) -> tuple[TensorVariable, TensorVariable]:
-    """Return the shifts of the roots, and whether they have been found.
-
-    Parameters
-    ----------
-    delta
-        Differences of the squared poles and the one next to a root.
-    square
-        Squares of ``z``, with an axis for the roots.
-    start
-        The first shifts, and their lower and upper bounds.
-    ends
-        The poles around each root, relative to the one next to it.
-    rows
-        Positions of the roots.
-    none
-        Array that is false for all roots.
-    """
-    is_below = pt.le(rows[None, :], rows[:, None]).astype("float64")
-    is_last = pt.eq(rows, rows.shape[0] - 1)
-
-    def step(
-        shift: TensorVariable,
-        low: TensorVariable,
-        high: TensorVariable,
-        _: TensorVariable,
-        *constants: TensorVariable,
-    ) -> tuple[list[TensorVariable], Any]:
-        delta, square, is_below, is_last, left, right = constants
-        distance = delta - shift[:, :, None]
-        terms = square / distance
-        slopes = terms / distance
-        value = 1.0 + terms.sum(axis=2)
-        size = 1.0 + pt.abs(terms).sum(axis=2)
-        slope = slopes.sum(axis=2)
-        slope_below = (slopes * is_below).sum(axis=2)
-        slope_above = slope - slope_below
-        low = pt.switch(pt.lt(value, 0.0), shift, low)
-        high = pt.switch(pt.lt(value, 0.0), high, shift)
-        nearest = pt.minimum(pt.abs(low), pt.abs(high))
-        found = pt.le(pt.abs(value), 2 * _EPS * size) | pt.le(high - low, 4 * _EPS * nearest)
-        to_left = left - shift
-        # The last root has no pole to its right: the pole is at infinity.
-        reciprocal = pt.switch(is_last, 0.0, 1.0 / (right - shift))
-        change = _quadratic_root(
-            (value - to_left * slope_below) * reciprocal - slope_above,
-            (to_left * reciprocal + 1.0) * value - to_left * slope,
-            to_left * value,
-        )
-        proposal = _inside(shift + change, low, high, is_last)
-        return [pt.switch(found, shift, proposal), low, high, found], until(pt.all(found))
-
-    shift, _, _, found = pytensor.scan(
-        step,
-        [],
-        [*start, none],
-        [delta, square, is_below, is_last, *ends],
-        n_steps=_STEPS,
-        return_updates=False,
-        strict=True,
-    )
-    return shift[-1], found[-1]
-
-
-def _quadratic_root(a: TensorVariable, b: TensorVariable, c: TensorVariable) -> TensorVariable:
-    """Return the root of ``a x**2 - b x + c`` that stays finite for a small ``a``."""
-    root = pt.sqrt(pt.maximum(b * b - 4.0 * a * c, 0.0))
-    is_positive = pt.gt(b, 0.0)
-    top = pt.switch(is_positive, 2.0 * c, b - root)
-    return top / pt.switch(is_positive, b + root, 2.0 * a)
-
-
-def _inside(
-    x: TensorVariable, low: TensorVariable, high: TensorVariable, is_last: TensorVariable
-) -> TensorVariable:
-    """Return a number, or one between the bounds if it is not inside of them.
-
-    The bounds may differ by many magnitudes, whose geometric mean halves that range.
-    """
-    product = low * high
-    mean = pt.sign(low + high) * pt.sqrt(pt.abs(product))
-    near_zero = (low + high) * pt.switch(is_last, 0.5, 1 / 64)
-    between = pt.switch(pt.gt(product, 0.0), mean, near_zero)
-    return pt.switch(pt.gt(x, low) & pt.lt(x, high), x, between)
-
-
-# Singular values and vectors by one-sided Jacobi rotations, in the dtype of the matrices.
-#
-# For files without float64: rotations lose no digits in float32, and their loop has a number of
-# steps that the sizes tell.
-
-SWEEPS = 12
-"""Sweeps over all pairs of columns; 300 columns are orthogonal after ten."""
-
-
-def svd_by_rotations(
-    a: TensorVariable, *, full_matrices: bool
-) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
-    """Return left vectors, singular values and right vectors of matrices with one batch axis.
-
-    The matrices have at least as many rows as columns, and the vectors are rows. The left vectors
-    are those of a QR factorisation of the products with the right ones, which has vectors of
-    singular values that are zero as well.
-    """
-    dtype = a.type.dtype
-    batch, m, n = a.shape[0], a.shape[1], a.shape[2]
-    valid, a = finite(a)
-    scale = power_of_two(a, axis=(1, 2))
-    columns, v = orthogonal_columns(a * scale)
-    values = pt.sqrt((columns * columns).sum(axis=2))
-    order = pt.argsort(-values, axis=1) + pt.arange(batch)[:, None] * n
-    values = values.flatten()[order] / scale[:, :, 0]
-    columns, v = (x.reshape((batch * n, size))[order] for x, size in ((columns, m), (v, n)))
-    *first, _, rows = Eliminate()(columns.mT)
-    sign = pt.switch(pt.lt(pt.diagonal(rows, axis1=1, axis2=2), 0), -1, 1).astype(dtype)
-    count = m if full_matrices else n
-    sign = pt.concatenate([sign, pt.ones((batch, count - n), dtype)], axis=1)
-    places = pt.arange(first[0].shape[3])
-    unit = pt.eq(pt.arange(count)[:, None], places).astype(dtype) * sign[:, :, None]
-    u = Reflect()(unit, *first)[:, :, :m]
-    return u + valid, values + valid[:, :, 0], v + valid
-
-
-def orthogonal_columns(a: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
-    """Return the products ``A V`` and the orthogonal matrices ``V``, with columns as rows.
-
-    G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed., section 8.6.3. Half of the
-    columns are rotated with the other half in each step, and all pairs meet in a sweep.
-
-    Parameters
-    ----------
-    a
-        Matrices with one batch axis, of a scale near one.
-    """
-    dtype = a.type.dtype
-    batch, m, n = a.shape[0], a.shape[1], a.shape[2]
-    half = pt.maximum((n + 1) // 2, 2)
-    places = pt.arange(n)
-    identity = pt.eq(places[:, None], places).astype(dtype) + pt.zeros((batch, 1, 1), dtype)
-    rows = pt.concatenate([a.mT, identity], axis=2)
-    rows = pt.concatenate([rows, pt.zeros((batch, 2 * half - n, m + n), dtype)], axis=1)
-    place = pt.arange(2 * half)
-    following = pt.switch(pt.lt(place, half), place - 1, place + 1)
-    following = pt.switch(pt.eq(place, 0), 0, pt.switch(pt.eq(place, 1), half, following))
-    following = pt.switch(pt.eq(place, 2 * half - 1), half - 1, following)
-
-    def step(
-        rows: TensorVariable, m: TensorVariable, half: TensorVariable, following: TensorVariable
-    ) -> list[TensorVariable]:
-        above, below = rotated(rows[:, :half], rows[:, half:], m)
-        return [pt.concatenate([above, below], axis=1)[:, following]]
-
-    (rows,) = iterate(step, [rows], [m, half, following], n_steps=SWEEPS * (2 * half - 1))
-    # After whole sweeps all columns are back in their places.
-    return rows[:, :n, :m], rows[:, :n, m:]
-
-
-def rotated(
-    x: TensorVariable, y: TensorVariable, size: TensorVariable
-) -> tuple[TensorVariable, TensorVariable]:
-    """Rotate pairs of rows so that their first elements, ``size`` of each, are orthogonal.
-
-    Pairs that are orthogonal but for rounding stay as they are.
-    """
-    dtype = x.type.dtype
-    one, eps = np.ones((), dtype), np.asarray(np.finfo(dtype).eps, dtype)
-    p, q = x[:, :, :size], y[:, :, :size]
-    products = [(a * b).sum(axis=2, keepdims=True) for a, b in ((p, p), (q, q), (p, q))]
-    square, other_square, product = products
-    rounding = eps * pt.sqrt(square) * pt.sqrt(other_square)
-    is_orthogonal = pt.le(pt.abs(product), rounding)
-    ratio = (other_square - square) / pt.switch(is_orthogonal, one, product + product)
-    tangent = one / (pt.abs(ratio) + pt.sqrt(one + ratio * ratio))
-    tangent = pt.switch(pt.lt(ratio, 0), -tangent, tangent)
-    tangent = pt.switch(is_orthogonal, np.zeros((), dtype), tangent)
-    cosine = one / pt.sqrt(one + tangent * tangent)
-    sine = tangent * cosine
-    # Small rotations change few digits in this form.
-    share = sine / (one + cosine)
-    return x - sine * (y + share * x), y + sine * (x - share * y)

@@ -22,21 +22,24 @@ from pytensor_onnx.functions.complex.complex_arithmetic import (
     quotient,
 )
 from pytensor_onnx.functions.linalg.blocks import (
+    ahead,
     as_float,
+    behind,
     checked_size,
     diagonals,
     finite,
     flat,
+    lower_diagonal,
     power_of_two,
     unflat,
+    upper_diagonal,
 )
 from pytensor_onnx.functions.linalg.cholesky import pair_inverse
-from pytensor_onnx.functions.linalg.schur import ahead, behind, lower_diagonal, upper_diagonal
 from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.operation import operation
 from pytensor_onnx.functions.registry import define, own_signature
 from pytensor_onnx.functions.shape import zeros
-from pytensor_onnx.ops.linalg.complex_matrices import SylvesterOfParts
-from pytensor_onnx.ops.linalg.factorisations import DiscreteRiccati
+from pytensor_onnx.ops.linalg.complex_matrices import OF_PARTS
 
 _EPS = np.finfo("float64").eps
 
@@ -68,7 +71,7 @@ def quasi_triangular_sylvester(
     return unflat(solved(a, b, wide, m, n).astype(dtype), c, m, n)
 
 
-@define(SylvesterOfParts, own_signature)
+@define(OF_PARTS[TRSYL], own_signature)
 def triangular_sylvester(*operands: TensorVariable) -> list[TensorVariable]:
     """Parts of the solution of ``A @ X + X @ B = C`` for upper triangular matrices A and B.
 
@@ -282,7 +285,20 @@ _VANISHING = np.float64(1e-30)
 _RESIDUAL = 1e-6
 
 
-@define(DiscreteRiccati, DiscreteRiccati.gufunc_signature)
+def _riccati_of_scipy(*matrices: np.ndarray) -> np.ndarray:
+    import scipy.linalg  # type: ignore[import-untyped]
+
+    try:
+        return np.asarray(scipy.linalg.solve_discrete_are(*matrices))
+    except np.linalg.LinAlgError:
+        return np.full_like(matrices[0], np.nan)
+    except ValueError as error:
+        if "symmetric" not in str(error):
+            raise
+        return np.full_like(matrices[0], np.nan)
+
+
+@operation("(m,m),(m,n),(m,m),(n,n)->(m,m)", reference=_riccati_of_scipy)
 def discrete_riccati(
     a: TensorVariable, b: TensorVariable, q: TensorVariable, r: TensorVariable
 ) -> TensorVariable:

@@ -6,6 +6,7 @@ import pytensor.tensor as pt
 from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.linalg.bidiagonal import with_zeros
 from pytensor_onnx.functions.linalg.chases import (
     REAL,
     Range,
@@ -18,13 +19,11 @@ from pytensor_onnx.functions.linalg.chases import (
     reflection,
 )
 from pytensor_onnx.functions.linalg.qr import behind_zeros, in_blocks, orthogonal_columns, reflector
-from pytensor_onnx.functions.linalg.svd import with_zeros
 from pytensor_onnx.functions.loops import iterate
-from pytensor_onnx.functions.registry import define
-from pytensor_onnx.ops.linalg.factorisations import ChaseBulges, Hessenberg, QuasiTriangular
+from pytensor_onnx.functions.operation import operation
 
 
-@define(Hessenberg, Hessenberg.gufunc_signature)
+@operation("(b,n,n)->(b,n,n),(b,n,n)")
 def hessenberg(a: TensorVariable) -> list[TensorVariable]:
     """Reduce a batch of matrices ``A`` to the Hessenberg form ``Q.T @ A @ Q``.
 
@@ -119,7 +118,7 @@ def balance(a: TensorVariable, n: TensorVariable) -> TensorVariable:
     return d
 
 
-@define(QuasiTriangular, QuasiTriangular.gufunc_signature)
+@operation("(b,n,k)->(b,n,k),(b)")
 def quasi_triangular(rows: TensorVariable) -> list[TensorVariable]:
     """Reduce a batch of Hessenberg matrices to quasi-triangular form.
 
@@ -146,7 +145,7 @@ def quasi_triangular(rows: TensorVariable) -> list[TensorVariable]:
         rows, blocks = deflated(rows, n)
         first, is_begin, waits = bulges(rows[:, :, :n], blocks, waits, n)
         low, count = range_of_chase(is_begin, blocks)
-        rows = ChaseBulges()(rows, first, 1.0 - is_begin.astype("float64"), low, count)
+        rows = chase_bulges(rows, first, 1.0 - is_begin.astype("float64"), low, count)
         return [rows, waits], until(~blocks.is_active.any())
 
     waits = pt.zeros((rows.shape[0], n))
@@ -155,15 +154,18 @@ def quasi_triangular(rows: TensorVariable) -> list[TensorVariable]:
     return [rows, pt.switch(blocks.is_active.any(axis=1), np.nan, 0.0)]
 
 
-@define(ChaseBulges, ChaseBulges.gufunc_signature)
-def chased(
+@operation("(b,n,k),(b,r,n),(b,n),(),()->(b,n,k)")
+def chase_bulges(
     rows: TensorVariable,
     first: TensorVariable,
     goes_on: TensorVariable,
     low: TensorVariable,
     count: TensorVariable,
 ) -> TensorVariable:
-    """Chase the bulges that reflections of first columns make through a range of rows."""
+    """Chase the bulges that reflections of first columns make through a range of rows.
+
+    The operands are Hessenberg matrices beside others, and the fields of `Range`.
+    """
     n = rows.shape[1]
     through = Range(first, goes_on, low, count)
     rows, turns = chased_rows(rows, through, REAL, matrices=1, turned=reflection)

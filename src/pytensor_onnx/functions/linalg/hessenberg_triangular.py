@@ -17,21 +17,16 @@ from pytensor_onnx.functions.complex.complex_arithmetic import (
     grouped,
     listed,
 )
-from pytensor_onnx.functions.linalg.complex_factors import reflected_rows, reflection
-from pytensor_onnx.functions.linalg.complex_schur import interleaved
-from pytensor_onnx.functions.linalg.schur import nonzero
+from pytensor_onnx.functions.linalg.blocks import nonzero
+from pytensor_onnx.functions.linalg.complex_factors import interleaved, reflected_rows, reflection
 from pytensor_onnx.functions.loops import iterate
-from pytensor_onnx.functions.registry import define
-from pytensor_onnx.ops.linalg.factorisations import (
-    ComplexHessenbergTriangular,
-    HessenbergTriangular,
-)
+from pytensor_onnx.functions.operation import operation
 
 # Elements of matrices of a scale near one that count as zero; their squares are no divisors.
 _SMALLEST = np.float64(1e-140)
 
 
-@define(HessenbergTriangular, HessenbergTriangular.gufunc_signature)
+@operation("(b,n,n),(b,n,n)->(b,n,k),(b,n,n)")
 def hessenberg_triangular(a: TensorVariable, b: TensorVariable) -> list[TensorVariable]:
     """Reduce pencils to Hessenberg matrices ``Q.T @ A @ Z`` and triangular ``Q.T @ B @ Z``.
 
@@ -43,6 +38,11 @@ def hessenberg_triangular(a: TensorVariable, b: TensorVariable) -> list[TensorVa
     ----------
     a, b
         Square matrices with one batch axis, in float64 and of a scale near one.
+
+    Returns
+    -------
+    list of TensorVariable
+        H, T and ``Q.T`` beside each other, and Z.
     """
     n = a.shape[1]
     q, r = pt.linalg.qr(b)
@@ -51,14 +51,14 @@ def hessenberg_triangular(a: TensorVariable, b: TensorVariable) -> list[TensorVa
     return [pt.concatenate([h, t, q], axis=2), z]
 
 
-@define(ComplexHessenbergTriangular, ComplexHessenbergTriangular.gufunc_signature)
+@operation("(b,n,n),(b,n,n),(b,n,n),(b,n,n)->(b,k,l),(b,k,k)")
 def complex_hessenberg_triangular(
     a_real: TensorVariable, a_imag: TensorVariable, b_real: TensorVariable, b_imag: TensorVariable
 ) -> list[TensorVariable]:
     """Reduce complex pencils as `hessenberg_triangular` does real ones.
 
     Rotations of columns are those of the magnitudes of a row, after the columns were multiplied by
-    numbers of magnitude one.
+    numbers of magnitude one. The results have the form of `interleaved`.
 
     Parameters
     ----------

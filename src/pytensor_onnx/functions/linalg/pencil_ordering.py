@@ -7,32 +7,33 @@ import pytensor.tensor as pt
 from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.blocks import diagonals
-from pytensor_onnx.functions.linalg.schur import (
-    Exchanges,
+from pytensor_onnx.functions.linalg.blocks import (
     ahead,
     behind,
-    exchanges,
+    diagonals,
     length,
     lower_diagonal,
+    nonzero,
+    upper_diagonal,
+)
+from pytensor_onnx.functions.linalg.schur import (
+    Exchanges,
+    exchanges,
     matrix,
     new_pairs,
-    nonzero,
     turned_to,
     turns,
-    upper_diagonal,
     windows,
 )
 from pytensor_onnx.functions.loops import iterate
-from pytensor_onnx.functions.registry import define
-from pytensor_onnx.ops.linalg.factorisations import OrderPencil, StandardPencil
+from pytensor_onnx.functions.operation import operation
 
 # Elements that an exchange may leave below the blocks, relative to the matrix.
 _NEGLIGIBLE = 30 * np.finfo("float64").eps
 
 
-@define(OrderPencil, OrderPencil.gufunc_signature)
-def ordered_pencil(
+@operation("(b,n,n),(b,n,n),(b,n,n),(b,n,n),(b,n)->(b,n,n),(b,n,n),(b,n,n),(b,n,n),(b)")
+def order_pencil(
     a: TensorVariable,
     b: TensorVariable,
     qt: TensorVariable,
@@ -45,6 +46,9 @@ def ordered_pencil(
     pair (A, B) and condition estimation, Numerical Algorithms 12, 1996. All neighbours in the wrong
     order change places at once, and the others keep their order. As in LAPACK, an exchange fails
     where the eigenvalues of both blocks are too close to each other.
+
+    ``first`` is one for the rows that come first and zero for others. The last result is zero, or
+    NaN where an exchange fails.
     """
     count = 2 * a.shape[1] + 2
 
@@ -71,7 +75,7 @@ def ordered_pencil(
             is_small = pt.le(rest, _NEGLIGIBLE * pt.abs(x).max(axis=(1, 2)))
             failed = failed + pt.switch(is_small, 0.0, np.nan)
             for_each.append(pt.switch(is_below, 0.0, x))
-        results = StandardPencil()(*for_each, pt.matmul(left, qt), pt.matmul(z, right))
+        results = standard_pencil(*for_each, *[pt.matmul(left, qt), pt.matmul(z, right)])
         moved = found.starts | behind(found.starts & found.second)
         first = pt.switch(covered, moved, pt.gt(first, 0.5)).astype("float64")
         return [*results, first, failed], until(~found.starts.any())
@@ -196,7 +200,7 @@ def eigenvalues(a: Block, b: Block) -> Eigenvalues:
     return Eigenvalues(0.5 * (first + second), half * half + beside * below, b.a * b.d - b.b * b.c)
 
 
-@define(StandardPencil, StandardPencil.gufunc_signature)
+@operation("(b,n,n),(b,n,n),(b,n,n),(b,n,n)->(b,n,n),(b,n,n),(b,n,n),(b,n,n)")
 def standard_pencil(
     a: TensorVariable, b: TensorVariable, qt: TensorVariable, z: TensorVariable
 ) -> list[TensorVariable]:

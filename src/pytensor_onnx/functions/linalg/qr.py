@@ -12,8 +12,8 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.linalg.blocks import as_float, flat, nothing, power_of_two, unflat
 from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.operation import operation
 from pytensor_onnx.functions.registry import define, own_signature
-from pytensor_onnx.ops.linalg.factorisations import Eliminate, Reflect
 
 
 @define(QR, own_signature)
@@ -45,7 +45,7 @@ def qr(a: TensorVariable, *, mode: str, pivoting: bool) -> list[TensorVariable]:
         matrices = taken(matrices.mT, order).mT
     m, n = a.shape[-2], a.shape[-1]
     k = pt.minimum(m, n)
-    vectors, factors, scales, rows = Eliminate()(matrices)
+    vectors, factors, scales, rows = eliminate(matrices)
     r = pt.concatenate([rows, pt.zeros((rows.shape[0], m - k, n), a.type.dtype)], axis=1)
     match mode:
         case "full":
@@ -71,7 +71,7 @@ def orthogonal_columns(
     dtype = vectors.type.dtype
     unit = pt.eq(pt.arange(count)[:, None], pt.arange(vectors.shape[3])[None, :]).astype(dtype)
     rows = unit + pt.zeros((vectors.shape[1], 1, 1), dtype)
-    return Reflect()(rows, vectors, factors)[:, :, :size].mT
+    return reflect(rows, vectors, factors)[:, :, :size].mT
 
 
 def pivots(a: TensorVariable) -> TensorVariable:
@@ -135,12 +135,14 @@ def _packed(
     return pt.switch(below, columns, r)
 
 
-@define(Eliminate, Eliminate.gufunc_signature)
-def eliminated(a: TensorVariable) -> list[TensorVariable]:
+@operation("(b,m,n)->(p,b,w,l),(p,b,w,w),(p,b,w),(b,k,n)")
+def eliminate(a: TensorVariable) -> list[TensorVariable]:
     """Return the reflectors of a batch of matrices, and the triangular matrices.
 
-    Columns of a block are eliminated one after another, the columns behind it by products (G. H.
-    Golub and C. F. Van Loan, Matrix Computations, 4th ed., algorithm 5.2.3).
+    The results are the vectors, the triangular factors and the scales of the reflectors, with the
+    axes block, batch and reflector, and the triangular matrices. Columns of a block are eliminated
+    one after another, the columns behind it by products (G. H. Golub and C. F. Van Loan, Matrix
+    Computations, 4th ed., algorithm 5.2.3).
     """
     batch, m, n = a.shape[0], a.shape[1], a.shape[2]
     count = pt.minimum(m, n)
@@ -349,8 +351,8 @@ def in_blocks(
     return [vectors, triangular_factor(vectors, scales, width)]
 
 
-@define(Reflect, Reflect.gufunc_signature)
-def reflected(
+@operation("(b,r,l),(p,b,w,l),(p,b,w,w)->(b,r,l)")
+def reflect(
     rows: TensorVariable, vectors: TensorVariable, factors: TensorVariable
 ) -> TensorVariable:
     """Return ``H[0] @ H[1] @ … @ x`` for each row ``x`` of a batch of matrices."""

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -13,14 +14,20 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.complex.complex_arithmetic import Parts
 from pytensor_onnx.functions.linalg.blocks import (
+    ahead,
     as_float,
+    behind,
     checked_size,
     diagonals,
     finite,
     flat,
+    length,
+    lower_diagonal,
+    nonzero,
     not_empty,
     power_of_two,
     unflat,
+    upper_diagonal,
 )
 from pytensor_onnx.functions.linalg.chases import (
     REAL,
@@ -36,33 +43,20 @@ from pytensor_onnx.functions.linalg.chases import (
     shifts,
     unreduced,
 )
+from pytensor_onnx.functions.linalg.hessenberg_triangular import hessenberg_triangular
 from pytensor_onnx.functions.linalg.pencil_ordering import (
     Block,
     Rotation,
     blocks_of,
     eigenvalues,
+    order_pencil,
     rotations,
     rounding_errors,
-)
-from pytensor_onnx.functions.linalg.schur import (
-    ahead,
-    behind,
-    length,
-    lower_diagonal,
-    nonzero,
-    upper_diagonal,
+    standard_pencil,
 )
 from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.operation import operation, performed
 from pytensor_onnx.functions.registry import define, own_signature
-from pytensor_onnx.ops.linalg.factorisations import (
-    ChasePencil,
-    HessenbergTriangular,
-    OrderPencil,
-    QuasiTriangularPencil,
-    RealQZ,
-    StandardPencil,
-    TriangularQZ,
-)
 
 
 class Triangle(NamedTuple):
@@ -91,7 +85,7 @@ class Triangle(NamedTuple):
 def triangular_pencil(
     a: TensorVariable, b: TensorVariable, qt: TensorVariable, z: TensorVariable
 ) -> Triangle:
-    """Return triangular forms of pencils of `StandardPencil`.
+    """Return triangular forms of pencils of `standard_pencil`.
 
     The first column of each block with complex eigenvalues becomes an eigenvector of the one with
     the positive imaginary part.
@@ -228,9 +222,24 @@ def qz(a: TensorVariable, b: TensorVariable, *, sort: str | None) -> list[Tensor
     return _real_results(a, b, sort)[:4]
 
 
-@define(RealQZ, RealQZ.gufunc_signature)
+def _qz_of_pytensor(
+    a: np.ndarray, b: np.ndarray, *, sort: str | None, is_complex: bool = False
+) -> list[np.ndarray]:
+    op = QZ(complex_output=is_complex, sort=sort, return_eigenvalues=True)
+    aa, bb, alpha, beta, q, z = performed(op, a, b)
+    matrices = [aa, bb, q, z]
+    if is_complex:
+        matrices = [part for x in matrices for part in (x.real, x.imag)]
+    return [*matrices, alpha.real, alpha.imag, beta.real]
+
+
+@operation(
+    "(m,m),(m,m)->(m,m),(m,m),(m,m),(m,m),(m),(m),(m)", reference=_qz_of_pytensor, name="RealQZ"
+)
 def real_qz(a: TensorVariable, b: TensorVariable, *, sort: str | None) -> list[TensorVariable]:
     """Schur forms of real pencils as those of `qz`, and the parts of their eigenvalues.
+
+    The results are AA, BB, Q, Z, the real and the imaginary parts of alpha, and beta.
 
     Examples
     --------
@@ -244,11 +253,17 @@ def real_qz(a: TensorVariable, b: TensorVariable, *, sort: str | None) -> list[T
     return _real_results(a, b, sort)
 
 
-@define(TriangularQZ, TriangularQZ.gufunc_signature)
+@operation(
+    "(m,m),(m,m)->(m,m),(m,m),(m,m),(m,m),(m,m),(m,m),(m,m),(m,m),(m),(m),(m)",
+    reference=partial(_qz_of_pytensor, is_complex=True),
+    name="TriangularQZ",
+)
 def triangular_qz(
     a: TensorVariable, b: TensorVariable, *, sort: str | None
 ) -> list[TensorVariable]:
     """Parts of complex triangular Schur forms of real pencils, and of their eigenvalues.
+
+    The results are the real and the imaginary parts of AA, BB, Q, Z and alpha, and beta.
 
     Examples
     --------
@@ -321,15 +336,15 @@ def _decomposed(
     (a, scale_a), (b, scale_b) = scaled(a), scaled(b)
     (a, _), (b, size) = not_empty(a, n), not_empty(b, n)
     # The eigenvalues are turned, so that none but those of few matrices are infinite.
-    rows, z = HessenbergTriangular()(COSINE * a + SINE * b, COSINE * b - SINE * a)
-    rows, z, failed = QuasiTriangularPencil()(rows, z)
+    rows, z = hessenberg_triangular(COSINE * a + SINE * b, COSINE * b - SINE * a)
+    rows, z, failed = quasi_triangular_pencil(rows, z)
     h, t, qt = (rows[:, :, i * size : (i + 1) * size] for i in range(3))
     a, b = is_nonzero(a) * (COSINE * h - SINE * t), is_nonzero(b) * (COSINE * t + SINE * h)
-    a, b, qt, z = StandardPencil()(a, b, qt, z)
+    a, b, qt, z = standard_pencil(a, b, qt, z)
     b = _with_zeros(a, b)
     if sort is not None:
         eigenvalues = _eigenvalues(triangular_pencil(a, b, qt, z), scale_a, scale_b)
-        a, b, qt, z, unordered = OrderPencil()(a, b, qt, z, selected(eigenvalues, sort))
+        a, b, qt, z, unordered = order_pencil(a, b, qt, z, selected(eigenvalues, sort))
         b = _with_zeros(a, b)
         failed = failed + unordered
     valid = valid_a + valid_b + failed[:, None, None]
@@ -378,7 +393,7 @@ def selected(eigenvalues: tuple[Parts, TensorVariable], sort: str) -> TensorVari
     return chosen[sort].astype("float64")
 
 
-@define(QuasiTriangularPencil, QuasiTriangularPencil.gufunc_signature)
+@operation("(b,n,k),(b,n,n)->(b,n,k),(b,n,n),(b)")
 def quasi_triangular_pencil(rows: TensorVariable, z: TensorVariable) -> list[TensorVariable]:
     """Reduce pencils of Hessenberg and triangular matrices to quasi-triangular form.
 
@@ -393,6 +408,11 @@ def quasi_triangular_pencil(rows: TensorVariable, z: TensorVariable) -> list[Ten
         norms of at most about one.
     z
         The orthogonal matrices Z.
+
+    Returns
+    -------
+    list of TensorVariable
+        The rows and Z afterwards, and zero, or NaN where the iteration has not converged.
     """
     n = z.shape[1]
 
@@ -401,7 +421,7 @@ def quasi_triangular_pencil(rows: TensorVariable, z: TensorVariable) -> list[Ten
         rows, blocks = deflated(rows, n)
         first, is_begin, waits = bulges(rows[:, :, :n], rows[:, :, n : 2 * n], blocks, waits, n)
         low, count = range_of_chase(is_begin, blocks)
-        rows, z = ChasePencil()(rows, z, first, 1.0 - is_begin.astype("float64"), low, count)
+        rows, z = chase_pencil(rows, z, first, 1.0 - is_begin.astype("float64"), low, count)
         return [rows, z, waits], until(~blocks.is_active.any())
 
     waits = pt.zeros((rows.shape[0], n))
@@ -410,8 +430,8 @@ def quasi_triangular_pencil(rows: TensorVariable, z: TensorVariable) -> list[Ten
     return [rows, z, pt.switch(blocks.is_active.any(axis=1), np.nan, 0.0)]
 
 
-@define(ChasePencil, ChasePencil.gufunc_signature)
-def chased_pencil(
+@operation("(b,n,k),(b,n,n),(b,r,n),(b,n),(),()->(b,n,k),(b,n,n)")
+def chase_pencil(
     rows: TensorVariable,
     z: TensorVariable,
     first: TensorVariable,
@@ -419,7 +439,7 @@ def chased_pencil(
     low: TensorVariable,
     count: TensorVariable,
 ) -> list[TensorVariable]:
-    """Chase the bulges that reflections of first columns make through a range of rows."""
+    """Chase bulges through the pencils of `quasi_triangular_pencil` as `chase_bulges` does."""
     n = rows.shape[1]
     through = Range(first, goes_on, low, count)
     rows, turns = chased_rows(

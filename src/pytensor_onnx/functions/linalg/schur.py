@@ -9,25 +9,26 @@ from pytensor.tensor.linalg.decomposition.schur import Schur
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.linalg.blocks import (
+    ahead,
     as_float,
+    behind,
     checked_size,
     diagonals,
     finite,
     flat,
+    length,
+    lower_diagonal,
+    nonzero,
     not_empty,
     power_of_two,
     unflat,
+    upper_diagonal,
 )
 from pytensor_onnx.functions.linalg.cholesky import pair_inverse
+from pytensor_onnx.functions.linalg.hessenberg import hessenberg, quasi_triangular
 from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.operation import operation
 from pytensor_onnx.functions.registry import define, own_signature
-from pytensor_onnx.functions.shape import zeros
-from pytensor_onnx.ops.linalg.factorisations import (
-    Hessenberg,
-    OrderBlocks,
-    QuasiTriangular,
-    StandardBlocks,
-)
 
 
 @define(Schur, own_signature)
@@ -65,11 +66,11 @@ def real_schur(
     valid, a = finite(a)
     scale = power_of_two(a, axis=(1, 2))
     a, _ = not_empty(a * scale, n)
-    h, q = Hessenberg()(a)
-    rows, failed = QuasiTriangular()(pt.concatenate([h, q.mT], axis=2))
-    t, qt = StandardBlocks()(rows)
+    h, q = hessenberg(a)
+    rows, failed = quasi_triangular(pt.concatenate([h, q.mT], axis=2))
+    t, qt = standard_blocks(rows)
     if sort is not None:
-        t, qt, unordered = OrderBlocks()(t, qt, selected(t / scale, sort))
+        t, qt, unordered = order_blocks(t, qt, selected(t / scale, sort))
         failed += unordered
     valid += failed[:, None, None]
     return t[:, :n, :n] / scale + valid, qt[:, :n, :n].mT + valid
@@ -166,19 +167,8 @@ def _chosen(condition: TensorVariable, first: Blocks, second: Blocks) -> Blocks:
     return Blocks(*(pt.switch(condition, x, y) for x, y in zip(first, second, strict=True)))
 
 
-def length(x: TensorVariable, y: TensorVariable) -> TensorVariable:
-    """Return the length of ``(x, y)``, without over- and underflow."""
-    larger = nonzero(pt.maximum(pt.abs(x), pt.abs(y)))
-    return larger * pt.sqrt((x / larger) ** 2 + (y / larger) ** 2)
-
-
-def nonzero(x: TensorVariable) -> TensorVariable:
-    """Return one in the place of zero, for divisors of zeros."""
-    return pt.switch(pt.eq(x, 0.0), 1.0, x)
-
-
-@define(StandardBlocks, StandardBlocks.gufunc_signature)
-def standardised(rows: TensorVariable) -> list[TensorVariable]:
+@operation("(b,n,k)->(b,n,n),(b,n,n)")
+def standard_blocks(rows: TensorVariable) -> list[TensorVariable]:
     """Return quasi-triangular matrices with standard blocks, and the transposed factors.
 
     Parameters
@@ -215,31 +205,6 @@ def standardised(rows: TensorVariable) -> list[TensorVariable]:
     return [t, pt.matmul(rotation, qt)]
 
 
-def behind(rows: TensorVariable) -> TensorVariable:
-    """Return rows moved by one place, with a zero before them."""
-    return pt.concatenate([pt.zeros_like(rows[:, :1]), rows[:, :-1]], axis=1)
-
-
-def ahead(rows: TensorVariable) -> TensorVariable:
-    """Return rows without their first elements, with a zero behind them."""
-    return pt.concatenate([rows[:, 1:], pt.zeros_like(rows[:, :1])], axis=1)
-
-
-def lower_diagonal(t: TensorVariable) -> TensorVariable:
-    """Return the elements below the diagonals, followed by a zero."""
-    return _followed_by_zero(t, -1)
-
-
-def upper_diagonal(t: TensorVariable) -> TensorVariable:
-    """Return the elements above the diagonals, followed by a zero."""
-    return _followed_by_zero(t, 1)
-
-
-def _followed_by_zero(t: TensorVariable, offset: int) -> TensorVariable:
-    found = pt.diagonal(t, offset=offset, axis1=1, axis2=2)
-    return pt.concatenate([found, zeros((t.shape[0], 1))], axis=1)[:, : t.shape[1]]
-
-
 # Elements that an exchange may leave below the blocks, relative to the matrix.
 _NEGLIGIBLE = 30 * np.finfo("float64").eps
 # Squares of vectors of a scale near one that are too small to be divided by.
@@ -270,14 +235,17 @@ def selected(t: TensorVariable, sort: str) -> TensorVariable:
     return chosen[sort].astype("float64")
 
 
-@define(OrderBlocks, OrderBlocks.gufunc_signature)
-def ordered(t: TensorVariable, qt: TensorVariable, first: TensorVariable) -> list[TensorVariable]:
+@operation("(b,n,n),(b,n,n),(b,n)->(b,n,n),(b,n,n),(b)")
+def order_blocks(
+    t: TensorVariable, qt: TensorVariable, first: TensorVariable
+) -> list[TensorVariable]:
     """Exchange neighbouring blocks of Schur forms until the selected ones come first.
 
     Z. Bai and J. W. Demmel, On swapping diagonal blocks in real Schur form, Linear Algebra and its
     Applications 186, 1993. All neighbours in the wrong order change places at once, and the others
     keep their order. As in LAPACK, an exchange fails where the eigenvalues of both blocks are too
-    close to each other.
+    close to each other. ``first`` is one for the rows that come first and zero for others. The last
+    result is zero, or NaN where an exchange fails.
     """
     count = 2 * t.shape[1] + 2
 
@@ -296,7 +264,7 @@ def ordered(t: TensorVariable, qt: TensorVariable, first: TensorVariable) -> lis
         moved = found.starts | behind(found.starts & found.second)
         first = pt.switch(covered, moved, pt.gt(first, 0.5)).astype("float64")
         failed = failed + pt.switch(is_small, 0.0, np.nan)
-        return [*StandardBlocks()(rows), first, failed], until(~found.starts.any())
+        return [*standard_blocks(rows), first, failed], until(~found.starts.any())
 
     start = pt.zeros((t.shape[0],))
     t, qt, first, failed = iterate(step, [t, qt, first, start], n_steps=count)

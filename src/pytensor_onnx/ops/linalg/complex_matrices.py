@@ -1,12 +1,22 @@
 """Factorisations of complex matrices, as real and imaginary parts."""
 
 from collections.abc import Sequence
+from types import new_class
 from typing import Any
 
 import numpy as np
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.scalar import upcast
+from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
+from pytensor.tensor.linalg.decomposition.eigen import Eig
+from pytensor.tensor.linalg.decomposition.lu import LU, LUFactor
+from pytensor.tensor.linalg.decomposition.qr import QR
+from pytensor.tensor.linalg.decomposition.schur import QZ, Schur
+from pytensor.tensor.linalg.decomposition.svd import SVD
+from pytensor.tensor.linalg.solvers.linear_control import TRSYL
+from pytensor.tensor.linalg.solvers.tridiagonal import LUFactorTridiagonal, SolveLUFactorTridiagonal
+from pytensor.tensor.linalg.summary import Det, SLogDet
 from pytensor.tensor.type import tensor
 from pytensor.tensor.variable import TensorVariable
 
@@ -51,6 +61,9 @@ class OfParts(Op):
         ]
         self.gufunc_signature = f"{','.join(parts)}->{','.join(found)}"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return of_parts, (self.core,)
+
     def make_node(self, *parts: TensorVariable) -> Apply:
         """Return the application to the parts of operands."""
         dtype = parts[0].type.dtype
@@ -91,38 +104,6 @@ class OfParts(Op):
 
 def _count(output: TensorVariable) -> int:
     return 2 if output.type.dtype.startswith("complex") else 1
-
-
-class CholeskyOfParts(OfParts):
-    """Cholesky factors of Hermitian matrices."""
-
-
-class LUOfParts(OfParts):
-    """LU factors of complex matrices, and their permutations."""
-
-
-class LUFactorOfParts(OfParts):
-    """LU factors of complex matrices, and their exchanges of rows."""
-
-
-class DetOfParts(OfParts):
-    """Determinants of complex matrices."""
-
-
-class SLogDetOfParts(OfParts):
-    """Phases of determinants, and logarithms of their magnitudes."""
-
-
-class QROfParts(OfParts):
-    """QR factors of complex matrices."""
-
-
-class SVDOfParts(OfParts):
-    """Singular values and vectors of complex matrices."""
-
-
-class SchurOfParts(OfParts):
-    """Schur forms of complex matrices."""
 
 
 NEARLY_LARGEST = 1 - 1e-8
@@ -229,15 +210,26 @@ class SylvesterOfParts(OfParts):
                 storage[0] = np.zeros_like(inputs[4])
 
 
-class QZOfParts(OfParts):
-    """Schur forms of complex pencils, and their eigenvalues."""
-
-
-class LUFactorTridiagonalOfParts(OfParts):
-    """LU factors of complex tridiagonal matrices."""
-
-
 class SolveLUFactorTridiagonalOfParts(OfParts):
     """Solutions of systems with LU factors of complex tridiagonal matrices."""
 
     integers = (4,)
+
+
+OF_PARTS: dict[type[Op], type[OfParts]] = {
+    Eig: EigOfParts,
+    HermitianEigh: EighOfParts,
+    SolveLUFactorTridiagonal: SolveLUFactorTridiagonalOfParts,
+    TRSYL: SylvesterOfParts,
+}
+"""Classes of the Ops on parts, for Ops on complex matrices."""
+
+for _core in (Cholesky, Det, LU, LUFactor, LUFactorTridiagonal, QR, QZ, Schur, SLogDet, SVD):
+    OF_PARTS[_core] = new_class(
+        f"{_core.__name__}OfParts", (OfParts,), exec_body=lambda x: x.update(__module__=__name__)
+    )
+
+
+def of_parts(core: Op) -> OfParts:
+    """Return the Op on the parts of complex matrices, for an Op on these."""
+    return OF_PARTS[type(core)](core)

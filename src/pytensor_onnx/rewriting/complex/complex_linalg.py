@@ -11,8 +11,6 @@ from pytensor.tensor.extra_ops import SearchsortedOp
 from pytensor.tensor.linalg.constructors import BlockDiagonal
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 from pytensor.tensor.linalg.decomposition.eigen import Eig, Eigvalsh
-from pytensor.tensor.linalg.decomposition.lu import LU, LUFactor
-from pytensor.tensor.linalg.decomposition.qr import QR
 from pytensor.tensor.linalg.decomposition.schur import QZ, Schur
 from pytensor.tensor.linalg.decomposition.svd import SVD
 from pytensor.tensor.linalg.inverse import MatrixInverse, MatrixPinv, TensorInv
@@ -22,8 +20,6 @@ from pytensor.tensor.linalg.solvers.linear_control import TRSYL, SolveDiscreteAR
 from pytensor.tensor.linalg.solvers.lstsq import TensorSolve
 from pytensor.tensor.linalg.solvers.psd import CholeskySolve
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
-from pytensor.tensor.linalg.solvers.tridiagonal import LUFactorTridiagonal, SolveLUFactorTridiagonal
-from pytensor.tensor.linalg.summary import Det, SLogDet
 from pytensor.tensor.math import Dot
 from pytensor.tensor.signal.conv import Convolve1d, Convolve2d
 from pytensor.tensor.variable import TensorVariable
@@ -39,30 +35,11 @@ from pytensor_onnx.functions.linalg.solvers import (
 )
 from pytensor_onnx.ops import complex as ops
 from pytensor_onnx.ops.linalg.complex_matrices import (
-    CholeskyOfParts,
+    OF_PARTS,
     ComplexLstsq,
-    DetOfParts,
-    EighOfParts,
-    EigOfParts,
     HermitianEigh,
-    LUFactorOfParts,
-    LUFactorTridiagonalOfParts,
-    LUOfParts,
     OfParts,
-    QROfParts,
-    QZOfParts,
-    SchurOfParts,
-    SLogDetOfParts,
-    SolveLUFactorTridiagonalOfParts,
-    SVDOfParts,
-    SylvesterOfParts,
-)
-from pytensor_onnx.ops.linalg.factorisations import (
-    DiscreteRiccati,
-    RealEig,
-    RealQZ,
-    TriangularQZ,
-    TriangularSchur,
+    of_parts,
 )
 from pytensor_onnx.rewriting.complex.complex_elementwise import (
     ENCODING,
@@ -81,7 +58,7 @@ from pytensor_onnx.rewriting.linalg.matrix_forms import matrix_to_invert, matrix
 #
 # A product of the matrices ``[[Re A, -Im A], [Im A, Re A]]`` is the matrix of the product. So
 # solutions, inverses and exponentials are those of these matrices, with errors of the same size.
-# Factorisations have definitions of their own.
+# Factorisations have definitions of their own, imported where few graphs need them.
 
 type Formula = Callable[..., Parts]
 
@@ -93,25 +70,26 @@ def compute(op: Op, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Tensors]
         return by_part(op, node, inputs, slice(None))
     dtype = real_dtype(*node.inputs, *node.outputs)
     given = [whole(operand(v, x, dtype)) for v, x in zip(node.inputs, inputs, strict=True)]
-    formula, of_parts = _FORMULAS.get(type(core)), _OF_PARTS.get(type(core))
+    formula = _FORMULAS.get(type(core))
     if formula is not None:
         return [[joined(formula(core, *given))]]
     if isinstance(core, SVD) and not core.compute_uv:
         return [[Blockwise(core)(doubled_matrix(*given[0]))[..., ::2]]]
-    if of_parts is None:
+    if type(core) not in OF_PARTS:
         return None
+    op_of_parts = of_parts(core)
     operands: list[Iterable[TensorVariable]] = [*given]
-    for i in of_parts.integers:
+    for i in op_of_parts.integers:
         operands[i] = inputs[i]
-    return results_of_parts(of_parts(core), node, operands)
+    return results_of_parts(op_of_parts, node, operands)
 
 
 def results_of_parts(
-    of_parts: OfParts, node: Apply, given: Sequence[Iterable[TensorVariable]]
+    op: OfParts, node: Apply, given: Sequence[Iterable[TensorVariable]]
 ) -> list[Tensors]:
     """Return the results of an Op on parts, one for each output of a node."""
     operands = [part for parts in given for part in parts]
-    parts = iter(Blockwise(of_parts)(*operands, return_list=True))
+    parts = iter(Blockwise(op)(*operands, return_list=True))
     return [
         [joined(Parts(next(parts), next(parts))) if is_complex(output) else next(parts)]
         for output in node.outputs
@@ -225,25 +203,9 @@ _FORMULAS: dict[type[Op], Formula] = {
     Solve: solved,
     SolveTriangular: solved_triangular,
 }
-_OF_PARTS: dict[type[Op], type[OfParts]] = {
-    Cholesky: CholeskyOfParts,
-    Det: DetOfParts,
-    Eig: EigOfParts,
-    LU: LUOfParts,
-    LUFactor: LUFactorOfParts,
-    LUFactorTridiagonal: LUFactorTridiagonalOfParts,
-    QR: QROfParts,
-    QZ: QZOfParts,
-    Schur: SchurOfParts,
-    SLogDet: SLogDetOfParts,
-    SVD: SVDOfParts,
-    SolveLUFactorTridiagonal: SolveLUFactorTridiagonalOfParts,
-}
-# Those of real matrices are complex too, and have rewrites of their own.
-_OF_BOTH = (Eig, QZ, Schur)
-ENCODING.rewrites(BlockDiagonal, *_FORMULAS, *(op for op in _OF_PARTS if op not in _OF_BOTH))(
-    compute
-)
+# These have rewrites of their own, as results of real matrices are complex too.
+_OTHERS = (Eig, QZ, Schur, HermitianEigh, TRSYL)
+ENCODING.rewrites(BlockDiagonal, *_FORMULAS, *(op for op in OF_PARTS if op not in _OTHERS))(compute)
 
 
 @ENCODING.rewrites(Eig, Schur)
@@ -252,9 +214,11 @@ def decompose(op: Op, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Tensor
     core = core_op(op)
     if is_complex(node.inputs[0]):
         return compute(op, node, inputs)
+    from pytensor_onnx.functions.linalg.eig import real_eig, triangular_schur
+
     (x,) = inputs[0]
-    of_parts = RealEig() if isinstance(core, Eig) else TriangularSchur(core.sort)
-    parts = Blockwise(of_parts)(x.astype(real_dtype(*node.outputs)))
+    x = x.astype(real_dtype(*node.outputs))
+    parts = real_eig(x) if isinstance(core, Eig) else triangular_schur(x, sort=core.sort)
     return [[joined(Parts(*parts[i : i + 2]))] for i in (0, 2)]
 
 
@@ -264,14 +228,16 @@ def decompose_pencil(op: Op, node: Apply, inputs: Sequence[Tensors]) -> Sequence
     core = core_op(op)
     if any(map(is_complex, node.inputs)):
         return compute(op, node, inputs)
+    from pytensor_onnx.functions.linalg.qz import real_qz, triangular_qz
+
     dtype = real_dtype(*node.outputs)
     a, b = (x.astype(dtype) for (x,) in inputs)
     if core.complex_output:
-        parts = Blockwise(TriangularQZ(core.sort))(a, b)
+        parts = triangular_qz(a, b, sort=core.sort)
         aa, bb, q, z, alpha = ([joined(Parts(*parts[i : i + 2]))] for i in range(0, 10, 2))
         beta = [joined(Parts(parts[10], pt.zeros_like(parts[10])))]
     else:
-        aa, bb, q, z, real, imag, beta = ([x] for x in Blockwise(RealQZ(core.sort))(a, b))
+        aa, bb, q, z, real, imag, beta = ([x] for x in real_qz(a, b, sort=core.sort))
         alpha = [joined(Parts(real[0], imag[0]))]
     return [aa, bb, alpha, beta, q, z] if core.return_eigenvalues else [aa, bb, q, z]
 
@@ -286,11 +252,11 @@ def decompose_hermitian(op: Op, node: Apply, inputs: Sequence[Tensors]) -> Seque
     ]
     matrix, factor = given[0], None
     if len(given) == 2:
-        factor = Parts(*Blockwise(CholeskyOfParts(Cholesky(lower=True)))(*given[1]))
+        factor = Parts(*Blockwise(of_parts(Cholesky(lower=True)))(*given[1]))
         matrix = _divided(matrix, factor)
     if isinstance(core, Eigvalsh):
         return [[_eigenvalues(matrix)]]
-    values, *parts = Blockwise(EighOfParts(HermitianEigh()))(*matrix)
+    values, *parts = Blockwise(of_parts(HermitianEigh()))(*matrix)
     vectors = Parts(*parts)
     if factor is not None:
         upper = SolveTriangular(lower=False, b_ndim=2)
@@ -323,12 +289,14 @@ def solve_triangular_sylvester(
     PyTensor reads the upper triangle of a quasi-triangular matrix beside a complex one; here it
     becomes triangular, so that the solution is that of the equation.
     """
+    from pytensor_onnx.functions.linalg.eig import triangular_schur
+
     dtype = real_dtype(*node.inputs, *node.outputs)
     given = [whole(operand(v, x, dtype)) for v, x in zip(node.inputs, inputs, strict=True)]
     turns: list[Parts | None] = [None, None]
     for i in range(2):
         if not is_complex(node.inputs[i]):
-            parts = Blockwise(TriangularSchur())(given[i].real)
+            parts = triangular_schur(given[i].real)
             given[i], turns[i] = Parts(*parts[:2]), Parts(*parts[2:])
     left, right = turns
     if left is not None:
@@ -336,7 +304,7 @@ def solve_triangular_sylvester(
     if right is not None:
         given[2] = given[2] @ right
     core = core_op(op)
-    ((pairs,),) = results_of_parts(SylvesterOfParts(core), node, given)
+    ((pairs,),) = results_of_parts(of_parts(core), node, given)
     x = parts_of(pairs)
     if left is not None:
         x = left @ x
@@ -352,9 +320,11 @@ def solve_riccati(op: Op, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Te
     The adjoint of a complex matrix is the transpose of the real one, so that the one stabilising
     solution stands for that of the complex equation.
     """
+    from pytensor_onnx.functions.linalg.equations import discrete_riccati
+
     dtype = real_dtype(*node.inputs, *node.outputs)
     given = [whole(operand(v, x, dtype)) for v, x in zip(node.inputs, inputs, strict=True)]
-    x = Blockwise(DiscreteRiccati())(*(doubled_matrix(*parts) for parts in given))
+    x = discrete_riccati(*(doubled_matrix(*parts) for parts in given))
     real, imag = first_columns(x, given[0].real.shape[-1])
     # Rounding errors of both halves differ.
     return [[joined(Parts(real, 0.5 * (imag - imag.mT)))]]
@@ -394,7 +364,7 @@ def solve_least_squares(
         whole(operand(v, given, "float64"))
         for v, given in zip(node.inputs[:2], inputs[:2], strict=True)
     )
-    parts = Blockwise(SVDOfParts(SVD(full_matrices=False)))(*x)
+    parts = Blockwise(of_parts(SVD(full_matrices=False)))(*x)
     left, s, right = Parts(*parts[:2]), parts[2], Parts(*parts[3:])
     relative = lapack_cutoff(inputs[2][0])
     scaled = (left.adjoint() @ y).scaled(reciprocals(s, relative)[:, None])

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.linalg.decomposition.eigen import Eigh
 from pytensor.tensor.linalg.decomposition.svd import SVD
 from pytensor.tensor.linalg.dtype_utils import linalg_output_dtype
@@ -18,7 +17,6 @@ from pytensor.tensor.rewriting.blockwise import blockwise_of
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.linalg.qr import signed, signs
-from pytensor_onnx.ops.linalg.factorisations import DiscreteRiccati
 from pytensor_onnx.rewriting.engine.walkers import core_op
 from pytensor_onnx.rules import part_of, rewrites_nodes
 
@@ -42,8 +40,11 @@ def riccati_solution(node: Apply) -> list[Variable] | None:
     dtype = linalg_output_dtype(*(x.type.dtype for x in node.inputs))
     if not dtype.startswith("float"):
         return None
+    # Few graphs have such an equation.
+    from pytensor_onnx.functions.linalg.equations import discrete_riccati
+
     (old,) = node.outputs
-    new = Blockwise(DiscreteRiccati())(*(x.astype(dtype) for x in node.inputs))
+    new = discrete_riccati(*(x.astype(dtype) for x in node.inputs))
     return [old.type.filter_variable(new.astype(old.type.dtype), allow_convert=True)]
 
 
