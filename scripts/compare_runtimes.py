@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT))
 
 from pytensor_onnx import export_onnx  # noqa: E402
 from tests.functions.special.accuracy import DTYPES, cases  # noqa: E402
-from tests.functions.special.regions import Region  # noqa: E402
+from tests.operations.regions import Region  # noqa: E402
 
 
 def exported(name: str, dtype: str) -> bytes:

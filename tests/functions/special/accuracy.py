@@ -16,7 +16,8 @@ import pytensor_onnx.functions.special  # noqa: F401  (registers the definitions
 from pytensor_onnx.conversion import ConversionOptions, convert
 from pytensor_onnx.functions.registry import DEFINITIONS
 from pytensor_onnx.rewriting.loops.inner_loops import prepare_definition
-from tests.functions.special.regions import Case, Region
+from tests.operations import OPERATIONS
+from tests.operations.regions import Accuracy, Region
 
 PRECISION = 140
 DTYPES = ["float64", "float32"]
@@ -25,13 +26,14 @@ Run = Callable[..., np.ndarray]
 
 
 @cache
-def cases() -> dict[str, Case]:
-    """Return the cases of all test modules of this folder, by the name of the Op."""
+def cases() -> dict[str, Accuracy]:
+    """Return the accuracies of the records, by the name of the Op."""
     modules = [
         import_module(f"tests.functions.special.{path.stem}")
         for path in sorted(Path(__file__).parent.glob("test_*.py"))
     ]
     found = [case for module in modules for case in getattr(module, "CASES", [])]
+    found += [x.accuracy for x in OPERATIONS.values() if x.accuracy]
     return {case.op_type.__name__: case for case in found}
 
 
@@ -118,10 +120,12 @@ def assert_accurate(name: str, dtype: str, run: Run | None = None) -> None:
         assert errors[worst] <= region.bound, f"{name}{where}, region {region.label}"
 
 
-def assert_values(name: str, dtype: str, values: dict[float, float]) -> None:
+def assert_values(
+    name: str, dtype: str, values: dict[float, float] | list[tuple[float, float]]
+) -> None:
     """Assert values exactly, NaN being NaN and the sign of zero counting."""
-    points = np.array(list(values), dtype)
-    expected = np.array(list(values.values()), dtype)
+    pairs = list(values.items()) if isinstance(values, dict) else values
+    points, expected = np.array(pairs, dtype).T
     # Longer than one SIMD register too, for its loop and the remainder differ.
     for repeats in (1, 8):
         found = compile_definition(name, dtype)(np.repeat(points, repeats))

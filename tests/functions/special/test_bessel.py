@@ -17,7 +17,7 @@ from tests.functions.special.accuracy import (
     compile_definition,
     errors_of,
 )
-from tests.functions.special.regions import Case, Region, linear, logarithmic, tiny
+from tests.operations.regions import Accuracy, Region, linear, logarithmic, tiny
 
 inf, nan = np.inf, np.nan
 
@@ -55,8 +55,8 @@ def regions(order: int) -> list[Region]:
 
 
 CASES = [
-    Case(psm.J0, partial(mp.besselj, 0), regions(0), scipy.special.j0),
-    Case(psm.J1, partial(mp.besselj, 1), regions(1), scipy.special.j1),
+    Accuracy(psm.J0, partial(mp.besselj, 0), regions(0), scipy.special.j0),
+    Accuracy(psm.J1, partial(mp.besselj, 1), regions(1), scipy.special.j1),
 ]
 
 

@@ -7,8 +7,8 @@ from pytensor.scalar import math as psm
 
 from tests.conftest import compare_onnx_and_py
 from tests.functions.special.accuracy import DTYPES, compile_definition
-from tests.functions.special.regions import BOTH, FLOAT64, Case, Region, Sampler
 from tests.functions.special.test_modified_bessel_order import debye_polynomials
+from tests.operations.regions import BOTH, FLOAT64, Accuracy, Region, Sampler
 
 inf, nan = np.inf, np.nan
 # In ulp: 1e-13 of the amplitude. Elsewhere errors are some units of numbers that cancel a little.
@@ -98,7 +98,7 @@ def below_two(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarra
 
 
 CASES = [
-    Case(
+    Accuracy(
         psm.Jv,
         exact_jv,
         [

@@ -13,7 +13,6 @@ from pytensor_onnx import export_onnx
 from pytensor_onnx.ops.special.special_ops import BetaIncByFirst, BetaIncBySecond, BetaIncByThird
 from tests.conftest import compare_onnx_and_py
 from tests.functions.special.accuracy import compile_definition
-from tests.functions.special.regions import FLOAT64, Case, Sampler
 from tests.functions.special.test_betainc import (
     anywhere,
     around_mean,
@@ -22,6 +21,7 @@ from tests.functions.special.test_betainc import (
     of_student,
     region,
 )
+from tests.operations.regions import FLOAT64, Accuracy, Sampler
 
 inf, nan = np.inf, np.nan
 
@@ -112,9 +112,9 @@ DENSITIES = [
     region("a, b 1e4 … 1e8, x 20 … 33σ from the mean", far_from_mean(4, 8), FLOAT64, bound=200),
 ]
 CASES = [
-    Case(BetaIncByFirst, exact_derivative(0), REGIONS, size=12),
-    Case(BetaIncBySecond, exact_derivative(1), REGIONS, size=12),
-    Case(BetaIncByThird, exact_density, DENSITIES),
+    Accuracy(BetaIncByFirst, exact_derivative(0), REGIONS, size=12),
+    Accuracy(BetaIncBySecond, exact_derivative(1), REGIONS, size=12),
+    Accuracy(BetaIncByThird, exact_density, DENSITIES),
 ]
 NAMES = ["BetaIncByFirst", "BetaIncBySecond"]
 

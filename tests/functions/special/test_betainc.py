@@ -11,7 +11,7 @@ from pytensor.scalar import math as psm
 from pytensor_onnx.functions.special import betainc
 from tests.conftest import called, compare_onnx_and_py
 from tests.functions.special.accuracy import DTYPES, compile_definition
-from tests.functions.special.regions import BOTH, FLOAT64, Case, Region, Sampler
+from tests.operations.regions import BOTH, FLOAT64, Accuracy, Region, Sampler
 
 inf, nan = np.inf, np.nan
 
@@ -129,7 +129,7 @@ REGIONS = [
     region("Student's t, ν 0.1 … 1e4, t 0.1 … 100", of_student, FLOAT64),
     region("a 1 … 1e4, b 0.1 … 1e4, results 1e-300 … 1e-90", tiny, FLOAT64, bound=300),
 ]
-CASES = [Case(psm.BetaInc, exact_betainc, REGIONS, scipy.special.betainc, size=60)]
+CASES = [Accuracy(psm.BetaInc, exact_betainc, REGIONS, scipy.special.betainc, size=60)]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -10,8 +10,8 @@ from pytensor.scalar import math as psm
 from pytensor_onnx.functions.special import betaincinv
 from tests.conftest import called, compare_onnx_and_py
 from tests.functions.special.accuracy import DTYPES, compile_definition
-from tests.functions.special.regions import BOTH, FLOAT64, Case, Region
 from tests.functions.special.test_betainc import exact_betainc, powers
+from tests.operations.regions import BOTH, FLOAT64, Accuracy, Region
 
 inf, nan = np.inf, np.nan
 
@@ -99,7 +99,7 @@ REGIONS = [
     Region("a, b 1e-12 … 0.01, results within 0 … 1", of_tiny_parameters, FLOAT64, 40),
     Region("a 1e-10 … 1e-3, b 0.1 … 10, shares next to 1", next_to_one, FLOAT64, 100),
 ]
-CASES = [Case(psm.BetaIncInv, exact_inverse, REGIONS, scipy.special.betaincinv)]
+CASES = [Accuracy(psm.BetaIncInv, exact_inverse, REGIONS, scipy.special.betaincinv)]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -9,7 +9,7 @@ from tests.functions.special.accuracy import (
     assert_values,
     compile_definition,
 )
-from tests.functions.special.regions import FLOAT32, FLOAT64, Case, linear, logarithmic, tiny
+from tests.operations.regions import FLOAT32, FLOAT64, Accuracy, linear, logarithmic, tiny
 
 inf, nan = np.inf, np.nan
 
@@ -21,8 +21,8 @@ def exact_erfcx(x: mp.mpf) -> mp.mpf:
 
 
 CASES = [
-    Case(psm.Erf, mp.erf, [linear(-1, 1), linear(-2, 2), linear(-6, 6), tiny()]),
-    Case(
+    Accuracy(psm.Erf, mp.erf, [linear(-1, 1), linear(-2, 2), linear(-6, 6), tiny()]),
+    Accuracy(
         psm.Erfc,
         mp.erfc,
         [
@@ -37,7 +37,7 @@ CASES = [
             tiny(),
         ],
     ),
-    Case(
+    Accuracy(
         psm.Erfcx,
         exact_erfcx,
         [

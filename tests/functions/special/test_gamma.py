@@ -19,11 +19,11 @@ from tests.functions.special.accuracy import (
     cases,
     compile_definition,
 )
-from tests.functions.special.regions import (
+from tests.operations.regions import (
     BOTH,
     FLOAT32,
     FLOAT64,
-    Case,
+    Accuracy,
     Region,
     linear,
     logarithmic,
@@ -103,7 +103,7 @@ def scale_of_psi(x: mp.mpf) -> mp.mpf:
 
 
 CASES = [
-    Case(
+    Accuracy(
         psm.GammaLn,
         exact_gammaln,
         [
@@ -120,7 +120,7 @@ CASES = [
         ],
         scipy.special.gammaln,
     ),
-    Case(
+    Accuracy(
         psm.Psi,
         exact_psi,
         [
@@ -137,7 +137,7 @@ CASES = [
         ],
         scipy.special.psi,
     ),
-    Case(
+    Accuracy(
         psm.Gamma,
         mp.gamma,
         [
@@ -153,7 +153,7 @@ CASES = [
         ],
         scipy.special.gamma,
     ),
-    Case(
+    Accuracy(
         psm.TriGamma,
         exact_trigamma,
         [

@@ -13,7 +13,7 @@ from pytensor.scalar import math as psm
 from pytensor_onnx.functions.special import gammainc
 from tests.conftest import called, compare_onnx_and_py
 from tests.functions.special.accuracy import DTYPES, compile_definition
-from tests.functions.special.regions import BOTH, FLOAT64, Case, Region
+from tests.operations.regions import BOTH, FLOAT64, Accuracy, Region
 
 inf, nan = np.inf, np.nan
 
@@ -94,8 +94,8 @@ SMALL = region((50, 150), (0.004, 0.05), dtypes=FLOAT64, bound=100)
 LOWER = [*REGIONS, SMALL, tiny(scipy.special.gammainc, 1e4)]
 UPPER = [*REGIONS, tiny(scipy.special.gammaincc, 1e4)]
 CASES = [
-    Case(psm.GammaInc, lambda a, x: exact_pair(a, x)[0], LOWER, scipy.special.gammainc, 50),
-    Case(psm.GammaIncC, lambda a, x: exact_pair(a, x)[1], UPPER, scipy.special.gammaincc, 50),
+    Accuracy(psm.GammaInc, lambda a, x: exact_pair(a, x)[0], LOWER, scipy.special.gammainc, 50),
+    Accuracy(psm.GammaIncC, lambda a, x: exact_pair(a, x)[1], UPPER, scipy.special.gammaincc, 50),
 ]
 NAMES = {"GammaInc": pt.gammainc, "GammaIncC": pt.gammaincc}
 

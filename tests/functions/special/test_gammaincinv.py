@@ -12,8 +12,8 @@ from pytensor.scalar import math as psm
 from pytensor_onnx.functions.special import gammainc
 from tests.conftest import called, compare_onnx_and_py
 from tests.functions.special.accuracy import DTYPES, compile_definition
-from tests.functions.special.regions import BOTH, FLOAT64, Case, Region
 from tests.functions.special.test_gammainc import exact_pair
+from tests.operations.regions import BOTH, FLOAT64, Accuracy, Region
 
 inf, nan = np.inf, np.nan
 NAMES = {"GammaIncInv": pt.gammaincinv, "GammaIncCInv": pt.gammainccinv}
@@ -74,13 +74,13 @@ REGIONS = [
     region((20, 1e5), (0.001, 0.999), FLOAT64, bound=40),
 ]
 CASES = [
-    Case(
+    Accuracy(
         psm.GammaIncInv,
         exact_inverse(0, scipy.special.gammaincinv),
         [*REGIONS, next_to_zero(0)],
         scipy.special.gammaincinv,
     ),
-    Case(
+    Accuracy(
         psm.GammaIncCInv,
         exact_inverse(1, scipy.special.gammainccinv),
         [*REGIONS, next_to_zero(1)],

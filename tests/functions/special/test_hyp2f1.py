@@ -8,7 +8,7 @@ from pytensor.scalar import math as psm
 from pytensor_onnx import compile_onnx
 from tests.conftest import compare_onnx_and_py
 from tests.functions.special.accuracy import DTYPES, compile_definition
-from tests.functions.special.regions import BOTH, FLOAT64, Case, Region, Sampler
+from tests.operations.regions import BOTH, FLOAT64, Accuracy, Region, Sampler
 
 inf, nan = np.inf, np.nan
 # In ulp: 1e-13 relative.
@@ -122,7 +122,7 @@ REGIONS = [
         BOUND,
     ),
 ]
-CASES = [Case(psm.Hyp2F1, mp.hyp2f1, REGIONS, scipy.special.hyp2f1, 40)]
+CASES = [Accuracy(psm.Hyp2F1, mp.hyp2f1, REGIONS, scipy.special.hyp2f1, 40)]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -11,12 +11,12 @@ from tests.functions.special.accuracy import (
     compile_definition,
     errors_in_ulp,
 )
-from tests.functions.special.regions import (
+from tests.operations.regions import (
     BOTH,
     FLOAT32,
     FLOAT64,
     SMALLEST,
-    Case,
+    Accuracy,
     Region,
     linear,
     logarithmic,
@@ -73,7 +73,7 @@ def around_median() -> Region:
 
 
 CASES = [
-    Case(
+    Accuracy(
         psm.Erfinv,
         mp.erfinv,
         [
@@ -86,7 +86,7 @@ CASES = [
         ],
         scipy.special.erfinv,
     ),
-    Case(
+    Accuracy(
         psm.Erfcinv,
         exact_erfcinv,
         [
@@ -98,7 +98,7 @@ CASES = [
         ],
         scipy.special.erfcinv,
     ),
-    Case(
+    Accuracy(
         psm.NdtriExp,
         exact_ndtri_exp,
         [

@@ -8,7 +8,7 @@ from pytensor.scalar import math as psm
 
 from pytensor_onnx.ops.special import special_ops
 from tests.functions.special.accuracy import DTYPES, assert_values, compile_definition
-from tests.functions.special.regions import FLOAT32, FLOAT64, Case, linear, logarithmic, tiny
+from tests.operations.regions import FLOAT32, FLOAT64, Accuracy, linear, logarithmic, tiny
 
 inf, nan = np.inf, np.nan
 
@@ -29,10 +29,10 @@ def scaled(v: int, x: mp.mpf) -> mp.mpf:
 
 
 CASES = [
-    Case(psm.I0, partial(mp.besseli, 0), REGIONS, scipy.special.i0),
-    Case(psm.I1, partial(mp.besseli, 1), REGIONS, scipy.special.i1),
-    Case(special_ops.I0e, partial(scaled, 0), SCALED, scipy.special.i0e),
-    Case(special_ops.I1e, partial(scaled, 1), SCALED, scipy.special.i1e),
+    Accuracy(psm.I0, partial(mp.besseli, 0), REGIONS, scipy.special.i0),
+    Accuracy(psm.I1, partial(mp.besseli, 1), REGIONS, scipy.special.i1),
+    Accuracy(special_ops.I0e, partial(scaled, 0), SCALED, scipy.special.i0e),
+    Accuracy(special_ops.I1e, partial(scaled, 1), SCALED, scipy.special.i1e),
 ]
 
 

@@ -13,7 +13,7 @@ from pytensor.scalar import math as psm
 from pytensor_onnx.ops.special.special_ops import Kv, TimesIv
 from tests.conftest import compare_onnx_and_py
 from tests.functions.special.accuracy import DTYPES, compile_definition
-from tests.functions.special.regions import BOTH, FLOAT64, Case, Region
+from tests.operations.regions import BOTH, FLOAT64, Accuracy, Region
 
 inf, nan = np.inf, np.nan
 # In ulp: 1e-13 relative.
@@ -150,16 +150,16 @@ REGIONS = [
 ]
 IN_RANGE = [box(8, BOTH), box(20), small_arguments(), small_orders(), decaying()]
 CASES = [
-    Case(psm.Ive, exact_ive, [*REGIONS, box(20, sign=-1)], scipy.special.ive, 50),
-    Case(psm.Kve, exact_kve, REGIONS, scipy.special.kve, 50),
-    Case(
+    Accuracy(psm.Ive, exact_ive, [*REGIONS, box(20, sign=-1)], scipy.special.ive, 50),
+    Accuracy(psm.Kve, exact_kve, REGIONS, scipy.special.kve, 50),
+    Accuracy(
         TimesIv,
         lambda factor, v, x: factor * exact_ive(v, x) * mp.exp(x),
         [with_factors(region) for region in (*IN_RANGE, overflowing_exponentials(730))],
         lambda factor, v, x: factor * scipy.special.iv(v, x),
         50,
     ),
-    Case(
+    Accuracy(
         Kv,
         lambda v, x: exact_kve(v, x) * mp.exp(-x),
         [*IN_RANGE, overflowing_exponentials(700)],

@@ -11,7 +11,7 @@ from pytensor.scalar import math as psm
 from pytensor_onnx import compile_onnx
 from tests.conftest import compare_onnx_and_py
 from tests.functions.special.accuracy import DTYPES, compile_definition
-from tests.functions.special.regions import FLOAT64, Case, Region
+from tests.operations.regions import FLOAT64, Accuracy, Region
 
 inf, nan = np.inf, np.nan
 
@@ -54,7 +54,7 @@ def tails() -> Region:
 
 
 CASES = [
-    Case(
+    Accuracy(
         psm.Owens_t,
         exact_owens_t,
         [

@@ -8,7 +8,7 @@ from pytensor.scalar import math as psm
 from pytensor_onnx import compile_onnx
 from tests.conftest import compare_onnx_and_py
 from tests.functions.special.accuracy import compile_definition
-from tests.functions.special.regions import BOTH, FLOAT64, Case, Region
+from tests.operations.regions import BOTH, FLOAT64, Accuracy, Region
 
 inf, nan = np.inf, np.nan
 
@@ -31,7 +31,7 @@ def halfway(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]
 
 
 CASES = [
-    Case(
+    Accuracy(
         psm.PolyGamma,
         lambda n, x: mp.psi(int(n), x),
         [

@@ -12,7 +12,7 @@ from tests.functions.special.accuracy import (
     compile_as_written,
     compile_definition,
 )
-from tests.functions.special.regions import FLOAT32, FLOAT64, Case, linear, logarithmic, tiny
+from tests.operations.regions import FLOAT32, FLOAT64, Accuracy, linear, logarithmic, tiny
 
 inf, nan = np.inf, np.nan
 
@@ -22,17 +22,17 @@ def cot_pi(x):
 
 
 CASES = [
-    Case(
+    Accuracy(
         portable.PortableLog,
         mp.log,
         [linear(0.5, 2), logarithmic(1e-16, 1), logarithmic(0), linear(0.99, 1.01)],
     ),
-    Case(
+    Accuracy(
         portable.PortableLog1p,
         mp.log1p,
         [linear(-0.999, -0.5), linear(-0.5, 0.5), logarithmic(1), tiny()],
     ),
-    Case(
+    Accuracy(
         portable.PortableExp,
         mp.exp,
         [
@@ -42,8 +42,8 @@ CASES = [
             tiny(),
         ],
     ),
-    Case(portable.PortableExpm1, mp.expm1, [linear(-1, 1), linear(-40, 88.7), tiny()]),
-    Case(portable.PortableCotPi, cot_pi, [linear(1e-3, 0.249), logarithmic(1e-16, 1)]),
+    Accuracy(portable.PortableExpm1, mp.expm1, [linear(-1, 1), linear(-40, 88.7), tiny()]),
+    Accuracy(portable.PortableCotPi, cot_pi, [linear(1e-3, 0.249), logarithmic(1e-16, 1)]),
 ]
 
 

@@ -13,7 +13,13 @@ from pytensor_onnx import compile_onnx
 from pytensor_onnx.dispatch.registry.definition_instance import OPERATORS
 from pytensor_onnx.functions.registry import DEFINITIONS
 from tests.conftest import compare_onnx_and_py, sweep_rest
-from tests.functions.special.accuracy import DTYPES, assert_accurate, cases
+from tests.functions.special.accuracy import (
+    DTYPES,
+    assert_accurate,
+    assert_values,
+    cases,
+    compile_definition,
+)
 
 TELLING = [
     (name, dtype)
@@ -55,6 +61,26 @@ def test_errors_of_definitions_and_functions_are_within_their_bounds(name, dtype
     else:
         arguments, result = called(name, dtype)
         assert_accurate(name, dtype, compile_onnx(arguments, result, verify=False))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", cases())
+def test_values_at_the_ends_of_the_domain(name, dtype):
+    case, info = cases()[name], np.finfo(dtype)
+    ends = [*case.ends, *case.ends_in.get(dtype, [])]
+    if dtype in case.keeps_tiny:
+        tiny = [0.0, *map(float, (info.smallest_subnormal, info.tiny, info.eps / 8))]
+        ends += [(sign * x, sign * x) for x in tiny for sign in (1, -1)]
+    if ends:
+        assert_values(name, dtype, ends)
+
+
+@pytest.mark.parametrize(("dtype", "last"), [("float64", 710.4758), ("float32", 89.4159)])
+@pytest.mark.parametrize("name", ["Sinh", "Cosh"])
+def test_overflow_comes_no_earlier_than_the_largest_number(name, dtype, last):
+    run = compile_definition(name, dtype)
+    assert np.isfinite(run(np.array([last], dtype)))
+    assert np.isinf(run(np.array([last + 1e-3], dtype)))
 
 
 @pytest.mark.parametrize("name", cases())

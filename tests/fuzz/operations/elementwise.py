@@ -6,56 +6,35 @@ from pytensor.scalar.basic import upcast
 from tests.dispatch.values import DISCRETE, DTYPES, FLOATS, INTEGERS, NUMBERS
 from tests.fuzz.graphs import Graph
 from tests.fuzz.operations.registry import WIDE, floats, operation
+from tests.operations import drawn_by_fuzzer
 
 
 @operation
 def exact_unary(g: Graph) -> str:
-    name = g.choices.of(("neg", "abs", "sqr", "identity"))
-    x = g.term(NUMBERS if name == "neg" else DTYPES)
-    return f"pt.tensor_copy({x})" if name == "identity" else f"pt.{name}({x})"
+    record = g.choices.of(drawn_by_fuzzer("exact"))
+    return f"pt.{record}({g.term(record.dtypes)})"
+
+
+@operation
+def copy(g: Graph) -> str:
+    return f"pt.tensor_copy({g.term()})"
 
 
 @operation
 def rounding_unary(g: Graph) -> str:
-    name = g.choices.of(
-        (
-            "floor",
-            "ceil",
-            "trunc",
-            "round_half_to_even",
-            "round_half_away_from_zero",
-            "sgn",
-            "isnan",
-            "isinf",
-        )
-    )
-    floats_only = name.startswith("round")
-    dtypes = FLOATS if floats_only else (NUMBERS if name == "sgn" else DTYPES)
-    return f"pt.{name}({g.term(dtypes, exact=True)})"
+    record = g.choices.of(drawn_by_fuzzer("rounding"))
+    return f"pt.{record}({g.term(record.dtypes, exact=True)})"
 
 
 @operation
 def smooth_unary(g: Graph) -> str:
-    names = (
-        *(
-            "exp",
-            "tanh",
-            "sqrt",
-            "sin",
-            "cos",
-            "sigmoid",
-            "softplus",
-            "erf",
-            "log1p",
-            "expm1",
-            "log",
-        ),
-        *("erfc", "exp2", "log2", "log10", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh"),
-        *("arcsinh", "arccosh", "arctanh", "reciprocal", "log1mexp", "deg2rad"),
-    )
-    name = g.choices.of(names)
-    x = g.term(NUMBERS if g.choices.one_in(6) else floats(g))
-    return f"pt.{name}({x})"
+    record = g.choices.of(drawn_by_fuzzer("smooth"))
+    return f"pt.{record}({g.term(NUMBERS if g.choices.one_in(6) else floats(g))})"
+
+
+@operation
+def degrees(g: Graph) -> str:
+    return f"pt.deg2rad({g.term(floats(g))})"
 
 
 @operation
@@ -94,7 +73,7 @@ def power(g: Graph) -> str:
 @operation
 def extremum(g: Graph) -> str:
     x = g.term()
-    return f"pt.{g.choices.of(('maximum', 'minimum'))}({x}, {g.partner(x)})"
+    return f"pt.{g.choices.of(drawn_by_fuzzer('extremum'))}({x}, {g.partner(x)})"
 
 
 @operation
@@ -113,7 +92,7 @@ def arctan2(g: Graph) -> str:
 @operation
 def comparison(g: Graph) -> str:
     x = g.term(exact=True)
-    name = g.choices.of(("lt", "gt", "le", "ge", "eq", "neq"))
+    name = g.choices.of(drawn_by_fuzzer("comparison"))
     if g.choices.one_in(3):
         return f"pt.{name}({x}, {g.choices.of((0, 1, 2))})"
     return f"pt.{name}({x}, {g.partner(x, exact=True)})"

@@ -8,7 +8,7 @@ import pytest
 from pytensor_onnx import compile_onnx
 from pytensor_onnx.ops.special import precise
 from tests.functions.special.accuracy import DTYPES, errors_in_ulp
-from tests.functions.special.regions import linear, logarithmic
+from tests.operations.regions import linear, logarithmic
 
 inf, nan = np.inf, np.nan
 # The C library rounds float64 nearly correctly, and float32 a little less.

@@ -1,6 +1,6 @@
 """Regions in which the special functions are measured, with their references."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import mpmath as mp
@@ -34,21 +34,29 @@ class Region:
         return [x.astype(dtype) for x in self.draw(rng, size, dtype)]
 
 
-@dataclass(frozen=True)
-class Case:
-    """A function: its Op, its values in high precision, and its regions.
+Ends = Sequence[tuple[float, float]]
 
-    The test module of a function lists its cases as ``CASES``: the tests of all errors and
-    ``docs/reference/accuracy.md`` are made from them.
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Exact values of a function of numbers, and the regions in which its errors are bounded.
+
+    The tests of all errors and ``docs/reference/accuracy.md`` are made from it.
     """
 
     op_type: type[Op]
     exact: Callable[..., mp.mpf]
-    regions: list[Region] = field(default_factory=list)
+    regions: Sequence[Region]
     scipy: Callable[..., np.ndarray] | None = None
     """SciPy's function, whose errors the table of accuracy shows too."""
     size: int = 100
     """Points of each region in the tests: fewer where mpmath is slow."""
+    ends: Ends = ()
+    """Arguments at the ends of the domain and beyond, with their values and the signs of zeros."""
+    ends_in: Mapping[str, Ends] = field(default_factory=dict)
+    """The same for one dtype."""
+    keeps_tiny: tuple[str, ...] = ()
+    """Dtypes in which zeros and tiny numbers of both signs are their own values."""
 
     @property
     def arguments(self) -> int:

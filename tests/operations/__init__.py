@@ -1,0 +1,15 @@
+"""Records of operations by families: one entry tests an operation in every layer."""
+
+from tests.operations import arithmetic, elementary
+from tests.operations.record import Operation
+
+FAMILIES = (elementary, arithmetic)
+OPERATIONS: dict[str, Operation] = {str(x): x for family in FAMILIES for x in family.OPERATIONS}
+
+
+def drawn_by_fuzzer(kind: str) -> list[Operation]:
+    """Return the operations of a kind of the fuzzer; their names are those of `pytensor.tensor`."""
+    return [x for x in OPERATIONS.values() if x.fuzz == kind]
+
+
+__all__ = ["OPERATIONS", "Operation", "drawn_by_fuzzer"]
