@@ -1,4 +1,4 @@
-"""Elementary functions of regions are within 2 ulp, and have the special values of NumPy."""
+"""Elementary functions of regions are within 2 ulp."""
 
 import mpmath
 import numpy as np
@@ -6,7 +6,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from pytensor_onnx.kernels import regions
-from tests.kernels.conftest import SPECIAL, model_of, open_session
+from tests.kernels.conftest import model_of, open_session
 
 
 def logistic(x):
@@ -18,13 +18,13 @@ def softplus(x):
 
 
 FUNCTIONS = {
-    "Exp": (mpmath.exp, np.exp),
-    "Log": (mpmath.log, np.log),
-    "Tanh": (mpmath.tanh, np.tanh),
-    "Log1p_float64": (mpmath.log1p, np.log1p),
-    "Expm1_float64": (mpmath.expm1, np.expm1),
-    "Sigmoid_float64": (logistic, lambda x: 1 / (1 + np.exp(-x))),
-    "Softplus_float64": (softplus, lambda x: np.logaddexp(x, 0)),
+    "Exp": mpmath.exp,
+    "Log": mpmath.log,
+    "Tanh": mpmath.tanh,
+    "Log1p_float64": mpmath.log1p,
+    "Expm1_float64": mpmath.expm1,
+    "Sigmoid_float64": logistic,
+    "Softplus_float64": softplus,
 }
 
 
@@ -66,19 +66,6 @@ def test_errors_are_below_2_ulp(name):
     x = arguments(name)
     found = run_in_region(name, x)
     with mpmath.workprec(1200):
-        exact = [FUNCTIONS[name][0](mpmath.mpf(float(v))) for v in x]
+        exact = [FUNCTIONS[name](mpmath.mpf(float(v))) for v in x]
         error = [float(abs(e - float(f))) for e, f in zip(exact, found, strict=True)]
     assert np.max(error / np.spacing(np.abs(found))) < 2
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_special_values(name):
-    edges = [709.78, 710.0, -745.1, -746.0, 5e-324, -5e-324, 2.0**-54, -(2.0**-1074)]
-    x = np.array([*SPECIAL, *edges, -1e300])
-    with np.errstate(all="ignore"):
-        expected = FUNCTIONS[name][1](x)
-    found = run_in_region(name, x)
-    np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
-    np.testing.assert_allclose(found, expected, rtol=1e-15, atol=5e-324)
-    is_zero = expected == 0
-    np.testing.assert_array_equal(np.signbit(found[is_zero]), np.signbit(expected[is_zero]))

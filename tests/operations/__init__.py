@@ -1,9 +1,43 @@
 """Records of operations by families: one entry tests an operation in every layer."""
 
-from tests.operations import arithmetic, elementary
+from tests.operations import (
+    arithmetic,
+    bessel,
+    bessel_order,
+    beta_derivatives,
+    elementary,
+    error_functions,
+    gamma,
+    hypergeometric,
+    incomplete_beta,
+    incomplete_gamma,
+    inverse_incomplete_beta,
+    inverse_incomplete_gamma,
+    modified_bessel_order,
+    owens_t,
+    polygamma,
+    portable,
+)
 from tests.operations.record import Operation
 
-FAMILIES = (elementary, arithmetic)
+FAMILIES = (
+    arithmetic,
+    bessel,
+    bessel_order,
+    beta_derivatives,
+    elementary,
+    error_functions,
+    gamma,
+    hypergeometric,
+    incomplete_beta,
+    incomplete_gamma,
+    inverse_incomplete_beta,
+    inverse_incomplete_gamma,
+    modified_bessel_order,
+    owens_t,
+    polygamma,
+    portable,
+)
 OPERATIONS: dict[str, Operation] = {str(x): x for family in FAMILIES for x in family.OPERATIONS}
 
 

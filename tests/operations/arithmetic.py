@@ -19,13 +19,12 @@ from tests.dispatch.values import (
     NUMBERS,
     special_values,
 )
-from tests.operations.record import Arrays, Operation, name_of
+from tests.operations.record import WIDE, Arrays, Operation, name_of
 from tests.operations.regions import Accuracy, Region
 
 ONE_OF_EACH_KIND = ("bool", "int8", "uint64", "float16", "float64")
 """First dtypes of pairs whose second one is any dtype."""
 KERNELS = ("float64", "float32", "int64", "int32")
-WIDE = ("float64", "float32")
 SLOPE = (np.array([[0.7, 1.3], [2.6, 0.4]]), np.array([0.9, 1.7]))
 
 Seconds = Callable[[str], Sequence[str]]

@@ -8,7 +8,7 @@ from pytensor.scalar import basic as ps, math as psm
 from pytensor.scalar.basic import ScalarOp
 
 from tests.dispatch.values import DISCRETE, FLOATS, NUMBERS
-from tests.operations.record import Operation, unary
+from tests.operations.record import WIDE, Operation, unary
 from tests.operations.regions import (
     BOTH,
     FLOAT32,
@@ -22,7 +22,6 @@ from tests.operations.regions import (
 )
 
 inf, nan, pi = np.inf, np.nan, np.pi
-WIDE = ("float64", "float32")
 KERNEL_INTEGERS = ("int64", "int32")
 
 

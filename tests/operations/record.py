@@ -10,14 +10,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import mpmath as mp
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
-from pytensor.scalar.basic import ScalarOp
+from pytensor.scalar.basic import ScalarOp, upgrade_to_float
 from pytensor.tensor.elemwise import Elemwise
 
 from tests.dispatch.values import DTYPES, special_values
 from tests.operations.regions import Accuracy
+
+WIDE = ("float64", "float32")
+"""Dtypes of floats that the native library has."""
 
 Arrays = tuple[np.ndarray, ...]
 
@@ -68,6 +72,8 @@ class Operation:
         Nodes of the export of the import, relative to those of the first export, at most.
     fuzz
         Kind of operation of the fuzzer that draws it: see ``tests/fuzz/operations``.
+    is_slow
+        Whether its graphs are large, so that all but the tests of its accuracy are slow.
     accuracy
         Exact values, and regions of the domain with bounds of errors.
     """
@@ -87,6 +93,7 @@ class Operation:
     ulp: int = 4
     nodes_again: float = 1.05
     fuzz: str = ""
+    is_slow: bool = False
     accuracy: Accuracy | None = None
 
     def __str__(self) -> str:
@@ -158,3 +165,35 @@ def unary(
     return Operation(
         name_of(scalar), Elemwise(scalar), elementwise_arrays, dtypes, slope=slope, **fields
     )
+
+
+def special(
+    accuracy: Accuracy,
+    at: Sequence[float] | None = None,
+    dtypes: tuple[str, ...] = ("float16", "float32", "float64"),
+    **fields: Any,
+) -> Operation:
+    """Return the record of a special function, whose reference are its exact values.
+
+    Its arguments are drawn from its first region; around ``at`` it has a gradient.
+    """
+    name = accuracy.op_type.__name__.lower()
+
+    def draw(dtype: str) -> list[Arrays]:
+        points = accuracy.regions[0].points(5, dtype)
+        calls = [points, [x[::-2] for x in points], [x[:0] for x in points]]
+        if dtype == "float32":
+            blocks = [np.resize(x, (3, 2, 1)).transpose(1, 2, 0) for x in points]
+            calls += [[np.array(x[2]) for x in points], blocks]
+        return [tuple(call) for call in calls]
+
+    def exact(*arrays: np.ndarray) -> np.ndarray:
+        with mp.workprec(140):
+            rows = zip(*(x.ravel().tolist() for x in arrays), strict=True)
+            values = [float(accuracy.exact(*map(mp.mpf, row))) for row in rows]
+        return np.array(values).reshape(arrays[0].shape).astype(arrays[0].dtype)
+
+    slope = None if at is None else tuple(x * np.array([1.0, 0.5, 1.25]) for x in at)
+    function = Elemwise(accuracy.op_type(upgrade_to_float, name=name))
+    fields = {"reference": exact, "accuracy": accuracy, "slope": slope} | fields
+    return Operation(name, function, draw, dtypes, **fields)

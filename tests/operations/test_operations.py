@@ -1,9 +1,11 @@
 """Every operation of the records, in every layer: see `tests/operations/record.py`."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
+from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytensor
 import pytensor.tensor as pt
 import pytest
@@ -13,10 +15,21 @@ from pytensor_onnx import ONNXProgram, export_onnx, from_onnx
 from pytensor_onnx.kernels import regions
 from tests import coverage_recorder
 from tests.conftest import PY, assert_same, compare_onnx_and_py
+from tests.functions.special.accuracy import assert_accurate, assert_ends
 from tests.kernels.conftest import open_session
 from tests.operations import OPERATIONS, Operation
-from tests.operations.record import Group
+from tests.operations.record import WIDE, Group
 from tests.web.tapes import needs_tapes, run_in_node, saved
+
+
+def named(is_meant: Callable[[Operation], Any] = lambda _: True) -> pytest.MarkDecorator:
+    """Give a test the names of operations."""
+    found = {name: x.is_slow for name, x in OPERATIONS.items() if is_meant(x)}
+    marks = {True: pytest.mark.slow, False: ()}
+    return pytest.mark.parametrize(
+        "name", [pytest.param(n, marks=marks[x]) for n, x in found.items()]
+    )
+
 
 WITH_KERNELS = [name for name, operation in OPERATIONS.items() if operation.kernel]
 Calls = list[list[np.ndarray]]
@@ -95,7 +108,7 @@ def listed(found: np.ndarray | Sequence[np.ndarray]) -> list[np.ndarray]:
     return [found] if isinstance(found, np.ndarray) else list(found)
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
+@named()
 def test_exported_file(name):
     groups, program = graphs_of(name), exported(name)
     found = [listed(program(*arguments)) for arguments in calls(groups)]
@@ -104,7 +117,7 @@ def test_exported_file(name):
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("name", [name for name, x in OPERATIONS.items() if x.swept])
+@named(lambda x: x.swept)
 def test_exported_file_of_every_dtype(name):
     operation = OPERATIONS[name]
     groups = operation.groups(operation.swept)
@@ -113,7 +126,7 @@ def test_exported_file_of_every_dtype(name):
     assert_right(operation, groups, found, references(operation, groups))
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
+@named()
 def test_mode(name):
     groups = evenly(graphs_of(name), 4)
     function = pytensor.function(*joined(groups), mode="ONNX")
@@ -121,7 +134,7 @@ def test_mode(name):
     assert_right(OPERATIONS[name], groups, found, references(OPERATIONS[name], groups))
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
+@named()
 def test_import(name):
     """The import of a file is exported as a file of hardly more nodes and of equal results."""
     groups, program = graphs_of(name), exported(name)
@@ -139,16 +152,37 @@ def test_import(name):
             np.testing.assert_array_equal(a, b, err_msg=str(label))
 
 
-@pytest.mark.parametrize("name", WITH_KERNELS)
+@named(lambda x: x.kernel)
 def test_kernel(name):
     operation, groups = OPERATIONS[name], kernel_graphs_of(name)
-    program = export_onnx(*joined(groups), verify=False)
-    fusion = regions.fuse(program.proto.SerializeToString(), every_size=True)
-    assert not fusion.stayed, [str(x) for x in fusion.stayed]
-    session = open_session(fusion.model, with_library=True)
+    session = fused(*joined(groups))
     names = [x.name for x in session.get_inputs()]
     found = [session.run(None, dict(zip(names, x, strict=True))) for x in calls(groups)]
     assert_right(operation, groups, found, references(operation, groups), operation.ulp)
+
+
+def fused(inputs: list[Variable], outputs: list[Variable]) -> onnxruntime.InferenceSession:
+    """Return a session in which the native library runs all nodes of a graph."""
+    program = export_onnx(inputs, outputs, verify=False)
+    fusion = regions.fuse(program.proto.SerializeToString(), every_size=True)
+    assert not fusion.stayed, [str(x) for x in fusion.stayed]
+    return open_session(fusion.model, with_library=True)
+
+
+@named(lambda x: x.kernel and x.accuracy)
+def test_accuracy_of_kernel(name):
+    """Kernels are as accurate as the functions in whose place they run."""
+    operation, op_name = OPERATIONS[name], OPERATIONS[name].accuracy.op_type.__name__
+    for dtype in WIDE:
+        x = pt.vector("x", dtype=dtype)
+        session = fused([x], operation.apply(x))
+        run = partial(run_of_one, session)
+        assert_accurate(op_name, dtype, run)
+        assert_ends(op_name, dtype, run)
+
+
+def run_of_one(session: onnxruntime.InferenceSession, x: np.ndarray) -> np.ndarray:
+    return session.run(None, {"x": x})[0]
 
 
 def test_web_page(tmp_path):
@@ -170,7 +204,7 @@ def test_web_page(tmp_path):
         first = last
 
 
-@pytest.mark.parametrize("name", [name for name, x in OPERATIONS.items() if x.slope])
+@named(lambda x: x.slope)
 def test_gradient(name):
     """The gradient is the one of PyTensor in both precisions, and of finite differences."""
     operation = OPERATIONS[name]

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 from functools import cache
-from importlib import import_module
-from pathlib import Path
 
 import mpmath as mp
 import numpy as np
@@ -28,12 +26,7 @@ Run = Callable[..., np.ndarray]
 @cache
 def cases() -> dict[str, Accuracy]:
     """Return the accuracies of the records, by the name of the Op."""
-    modules = [
-        import_module(f"tests.functions.special.{path.stem}")
-        for path in sorted(Path(__file__).parent.glob("test_*.py"))
-    ]
-    found = [case for module in modules for case in getattr(module, "CASES", [])]
-    found += [x.accuracy for x in OPERATIONS.values() if x.accuracy]
+    found = [x.accuracy for x in OPERATIONS.values() if x.accuracy]
     return {case.op_type.__name__: case for case in found}
 
 
@@ -121,16 +114,31 @@ def assert_accurate(name: str, dtype: str, run: Run | None = None) -> None:
 
 
 def assert_values(
-    name: str, dtype: str, values: dict[float, float] | list[tuple[float, float]]
+    name: str,
+    dtype: str,
+    values: dict[float, float] | list[tuple[float, float]],
+    run: Run | None = None,
 ) -> None:
     """Assert values exactly, NaN being NaN and the sign of zero counting."""
     pairs = list(values.items()) if isinstance(values, dict) else values
     points, expected = np.array(pairs, dtype).T
+    run = run or compile_definition(name, dtype)
     # Longer than one SIMD register too, for its loop and the remainder differ.
     for repeats in (1, 8):
-        found = compile_definition(name, dtype)(np.repeat(points, repeats))
+        found = run(np.repeat(points, repeats))
         np.testing.assert_array_equal(found, np.repeat(expected, repeats))
         real = ~np.isnan(found)
         np.testing.assert_array_equal(
             np.signbit(found)[real], np.signbit(np.repeat(expected, repeats))[real]
         )
+
+
+def assert_ends(name: str, dtype: str, run: Run | None = None) -> None:
+    """Assert the values at the ends of the domain and beyond, and of tiny numbers."""
+    case, info = cases()[name], np.finfo(dtype)
+    ends = [*case.ends, *case.ends_in.get(dtype, [])]
+    if dtype in case.keeps_tiny:
+        tiny = [0.0, *map(float, (info.smallest_subnormal, info.tiny, info.eps / 8))]
+        ends += [(sign * x, sign * x) for x in tiny for sign in (1, -1)]
+    if ends:
+        assert_values(name, dtype, ends, run)

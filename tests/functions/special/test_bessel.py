@@ -1,78 +1,20 @@
-from dataclasses import replace
-from functools import partial
-
 import mpmath as mp
 import numpy as np
 import pytensor.tensor as pt
 import pytest
-import scipy.special
-from pytensor.scalar import math as psm
 
 from pytensor_onnx import compile_onnx, export_onnx
 from pytensor_onnx.functions.special.trigonometric import quarter_turns
 from tests.functions.special.accuracy import (
     DTYPES,
-    assert_values,
+    cases,
     compile_as_written,
     compile_definition,
     errors_of,
 )
-from tests.operations.regions import Accuracy, Region, linear, logarithmic, tiny
+from tests.operations.bessel import next_to_roots
 
 inf, nan = np.inf, np.nan
-
-
-def amplitude(x: mp.mpf) -> mp.mpf:
-    return mp.sqrt(2 / (mp.pi * abs(x)))
-
-
-def next_to_roots(order: int, first: int, last: int) -> Region:
-    """The floating-point numbers around some roots, where results nearly vanish."""
-
-    def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
-        zeros = scipy.special.jn_zeros(order, last)[first - 1 :].astype(dtype)
-        roots = rng.choice(zeros, size)
-        return [roots + rng.integers(-2, 3, size) * np.spacing(roots)]
-
-    return Region(f"next to roots {first} … {last}" if last > first else "next to root 1", draw)
-
-
-def regions(order: int) -> list[Region]:
-    oscillating = [
-        linear(1.5, 4),
-        linear(4, 10),
-        linear(-100, -10),
-        logarithmic(100, 2.0**39),
-        logarithmic(2.0**39, 1e37),
-        next_to_roots(order, 2, 300),
-    ]
-    return [
-        linear(-1.5, 1.5),
-        next_to_roots(order, 1, 1),
-        tiny(),
-        *(replace(region, scale=amplitude) for region in oscillating),
-    ]
-
-
-CASES = [
-    Accuracy(psm.J0, partial(mp.besselj, 0), regions(0), scipy.special.j0),
-    Accuracy(psm.J1, partial(mp.besselj, 1), regions(1), scipy.special.j1),
-]
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", ["J0", "J1"])
-def test_infinities_and_nan_give_nan_as_in_scipy(name, dtype):
-    assert np.isnan(getattr(scipy.special, name.lower())(inf))
-    assert_values(name, dtype, {inf: nan, -inf: nan, nan: nan})
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_values_at_zeros(dtype):
-    assert_values("J0", dtype, {0.0: 1.0})
-    assert_values("J0", dtype, {-0.0: 1.0})
-    assert_values("J1", dtype, {0.0: 0.0})
-    assert_values("J1", dtype, {-0.0: -0.0})
 
 
 @pytest.mark.parametrize("function", [pt.j0, pt.j1])
@@ -109,8 +51,8 @@ def test_no_arguments_take_the_operators_of_the_runtime_for_sine_and_cosine(func
 
 @pytest.mark.parametrize("order", [0, 1])
 def test_errors_next_to_roots_are_smaller_than_those_of_scipy(order):
-    case = CASES[order]
-    name = case.op_type.__name__
+    name = f"J{order}"
+    case = cases()[name]
     for region in (next_to_roots(order, 1, 1), next_to_roots(order, 2, 300)):
         own = errors_of(name, region, 100, "float64", compile_definition(name, "float64"))
         assert own.max() < errors_of(name, region, 100, "float64", case.scipy).max() / 10

@@ -5,64 +5,24 @@ import pytest
 
 from pytensor_onnx import export_onnx
 from pytensor_onnx.functions.special.exponential import power_of_exp
-from pytensor_onnx.ops.special import portable
 from tests.functions.special.accuracy import (
     DTYPES,
-    assert_values,
+    cases,
     compile_as_written,
     compile_definition,
 )
-from tests.operations.regions import FLOAT32, FLOAT64, Accuracy, linear, logarithmic, tiny
 
 inf, nan = np.inf, np.nan
 
 
-def cot_pi(x):
-    return mp.cospi(x) / mp.sinpi(x)
-
-
-CASES = [
-    Accuracy(
-        portable.PortableLog,
-        mp.log,
-        [linear(0.5, 2), logarithmic(1e-16, 1), logarithmic(0), linear(0.99, 1.01)],
-    ),
-    Accuracy(
-        portable.PortableLog1p,
-        mp.log1p,
-        [linear(-0.999, -0.5), linear(-0.5, 0.5), logarithmic(1), tiny()],
-    ),
-    Accuracy(
-        portable.PortableExp,
-        mp.exp,
-        [
-            linear(-1, 1),
-            linear(-745, 709.7, FLOAT64),
-            linear(-103, 88.7, FLOAT32),
-            tiny(),
-        ],
-    ),
-    Accuracy(portable.PortableExpm1, mp.expm1, [linear(-1, 1), linear(-40, 88.7), tiny()]),
-    Accuracy(portable.PortableCotPi, cot_pi, [linear(1e-3, 0.249), logarithmic(1e-16, 1)]),
-]
+PORTABLE = [name for name in cases() if name.startswith("Portable")]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_values_at_the_ends_of_the_domain(dtype):
-    assert_values("PortableLog", dtype, {0.0: -inf, 1.0: 0.0, inf: inf, -1.0: nan, nan: nan})
-    assert_values("PortableLog1p", dtype, {-1.0: -inf, -1.5: nan, inf: inf, nan: nan, -0.0: -0.0})
-    overflow = {"float64": 709.79, "float32": 88.73}[dtype]
-    beyond = {overflow: inf, inf: inf, nan: nan}
-    assert_values("PortableExp", dtype, beyond | {0.0: 1.0, -800.0: 0.0, -inf: 0.0})
-    assert_values("PortableExpm1", dtype, beyond | {-800.0: -1.0, -inf: -1.0, -0.0: -0.0})
-    assert_values("PortableCotPi", dtype, {0.0: inf, 0.25: 1.0, 0.5: 0.0, 0.75: -1.0, 1.0: -inf})
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.op_type.__name__)
-def test_results_do_not_depend_on_the_place_in_an_array(case, dtype):
-    run = compile_definition(case.op_type.__name__, dtype)
-    for region in case.regions:
+@pytest.mark.parametrize("name", PORTABLE)
+def test_results_do_not_depend_on_the_place_in_an_array(name, dtype):
+    run = compile_definition(name, dtype)
+    for region in cases()[name].regions:
         if dtype in region.dtypes:
             [x] = region.points(60, dtype)
             whole = run(x)
