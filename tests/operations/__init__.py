@@ -17,6 +17,7 @@ from tests.operations import (
     owens_t,
     polygamma,
     portable,
+    reductions,
 )
 from tests.operations.record import Operation
 
@@ -37,6 +38,7 @@ FAMILIES = (
     owens_t,
     polygamma,
     portable,
+    reductions,
 )
 OPERATIONS: dict[str, Operation] = {str(x): x for family in FAMILIES for x in family.OPERATIONS}
 

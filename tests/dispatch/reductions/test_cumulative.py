@@ -35,16 +35,6 @@ def test_cumulative_of_every_dtype(dtype, operation, static, opset):
     check(operation, values, 1, static=static, opset_version=opset)
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
-@pytest.mark.parametrize("axis", [0, 1, 2, -1, -2, None])
-def test_cumulative_along_every_axis(operation, axis):
-    x = pt.tensor("x", shape=(None, 3, None))
-    symbolic = OPERATIONS[operation][0]
-    compare_onnx_and_py(
-        [x], symbolic(x, axis=axis), [np.random.default_rng(2).normal(size=(2, 3, 4))]
-    )
-
-
 @pytest.mark.each_value
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (0, 0)])
@@ -67,14 +57,6 @@ def test_integers_wrap_around():
     values = np.full((70, 2), [3, -7])
     check("prod", values, 0)
     check("sum", values * (2**62 + 1), 0)
-
-
-@pytest.mark.parametrize("operation", OPERATIONS)
-@pytest.mark.parametrize("axis", [0, 1, None])
-def test_gradient_of_cumulative(operation, axis):
-    x = pt.matrix("x")
-    gradient = pytensor.grad((OPERATIONS[operation][0](x, axis=axis) ** 2).sum(), x)
-    compare_onnx_and_py([x], gradient, [np.random.default_rng(3).uniform(0.5, 1.5, size=(3, 4))])
 
 
 def test_cumulative_sum_is_one_operator():
