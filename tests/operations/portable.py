@@ -17,6 +17,7 @@ def cot_pi(x):
     return mp.cospi(x) / mp.sinpi(x)
 
 
+# The import of such a function is the expression of its body.
 OPERATIONS = [
     special(
         Accuracy(
@@ -24,7 +25,8 @@ OPERATIONS = [
             mp.log,
             [linear(0.5, 2), logarithmic(1e-16, 1), logarithmic(0), linear(0.99, 1.01)],
             ends=[(0.0, -inf), (1.0, 0.0), (inf, inf), (-1.0, nan), (nan, nan)],
-        )
+        ),
+        ulp_again=4,
     ),
     special(
         Accuracy(
@@ -32,7 +34,8 @@ OPERATIONS = [
             mp.log1p,
             [linear(-0.999, -0.5), linear(-0.5, 0.5), logarithmic(1), tiny()],
             ends=[(-1.0, -inf), (-1.5, nan), (inf, inf), (nan, nan), (-0.0, -0.0)],
-        )
+        ),
+        ulp_again=4,
     ),
     special(
         Accuracy(
@@ -46,7 +49,8 @@ OPERATIONS = [
             ],
             ends=[(inf, inf), (nan, nan), (0.0, 1.0), (-800.0, 0.0), (-inf, 0.0)],
             ends_in=OVERFLOW,
-        )
+        ),
+        ulp_again=4,
     ),
     special(
         Accuracy(
@@ -55,7 +59,8 @@ OPERATIONS = [
             [linear(-1, 1), linear(-40, 88.7), tiny()],
             ends=[(inf, inf), (nan, nan), (-800.0, -1.0), (-inf, -1.0), (-0.0, -0.0)],
             ends_in=OVERFLOW,
-        )
+        ),
+        ulp_again=4,
     ),
     special(
         Accuracy(
@@ -63,6 +68,7 @@ OPERATIONS = [
             cot_pi,
             [linear(1e-3, 0.249), logarithmic(1e-16, 1)],
             ends=[(0.0, inf), (0.25, 1.0), (0.5, 0.0), (0.75, -1.0), (1.0, -inf)],
-        )
+        ),
+        ulp_again=4,
     ),
 ]

@@ -70,6 +70,8 @@ class Operation:
         Difference between kernel and runtime, in units in the last place.
     nodes_again
         Nodes of the export of the import, relative to those of the first export, at most.
+    ulp_again
+        Difference between both exports, in units in the last place.
     fuzz
         Kind of operation of the fuzzer that draws it: see ``tests/fuzz/operations``.
     is_slow
@@ -92,6 +94,7 @@ class Operation:
     kernel_draw: Callable[[str], list[Arrays]] | None = None
     ulp: int = 4
     nodes_again: float = 1.05
+    ulp_again: int = 0
     fuzz: str = ""
     is_slow: bool = False
     accuracy: Accuracy | None = None
