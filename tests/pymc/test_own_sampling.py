@@ -186,6 +186,10 @@ def test_where_nutpie_is_not_installed_nothing_imports_it_or_numba():
         found = importlib.util.find_spec
         importlib.util.find_spec = lambda name, *more: None if name == "nutpie" else found(name)
         import pymc as pm
+        before = set(sys.modules)
+        import pytensor_onnx.pymc
+        assert not {"onnx", "onnx_ir", "onnxruntime"} & (set(sys.modules) - before)
+        assert len(set(sys.modules) - before) < 30
         from pytensor_onnx.pymc import sample
         with pm.Model(coords={"row": [1, 2]}):
             x = pm.Data("x", [1.0, 2.0], dims="row")

@@ -421,6 +421,15 @@ def test_lengths_that_the_model_fixes_are_refused() -> None:
         predict(model, trace_of(model), coords={"group": ["a", "b"]}, sample_vars=["effect"])
 
 
+def test_dimensions_in_a_list_as_bambi_gives_them() -> None:
+    with pm.Model(coords={"row": [0, 1, 2]}) as model:
+        mu = pm.Normal("mu", dims=["row"])
+        model.named_vars_to_dims["mu"] = ["row"]
+        pm.Deterministic("twice", 2 * mu, dims="row")
+    tree = predict(model, {"mu": np.arange(6.0).reshape(1, 2, 3)}, outputs=["twice"])
+    np.testing.assert_array_equal(tree.predictions["twice"], [[[0, 2, 4], [6, 8, 10]]])
+
+
 def test_named_dimensions() -> None:
     with pm.Model(coords={"row": [0, 1, 2]}) as model:
         x = pmd.Data("x", [1.0, 2.0, 3.0], dims="row")

@@ -154,7 +154,10 @@ def predict(
     key = (
         *(tuple(names), tuple(drawn), tuple(sorted(new.lengths_without_data.items()))),
         tuple(map(id, variables)),
-        tuple((name, model.named_vars_to_dims.get(name)) for name in map(str, model.named_vars)),
+        tuple(
+            (name, tuple(model.named_vars_to_dims.get(name) or ()))
+            for name in map(str, model.named_vars)
+        ),
         tuple((name, _content(array)) for name, array in posterior.items()),
         tuple(_content(v.get_value(borrow=True)) for v in _stored(graph, nodes)),
     )
