@@ -6,15 +6,14 @@ import pytest
 
 from pytensor_onnx.graph.bounds import (
     INT32,
-    LARGEST_SIZE,
     MOST_VALUES,
-    UNKNOWN,
     Bounds,
     fit_int32,
     never_negative,
 )
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.operators.facts import LARGEST_SIZE, UNKNOWN
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 from pytensor.ifelse import ifelse
 
 from pytensor_onnx import export_onnx, nn
-from pytensor_onnx.operators.equal_sizes import equal_sizes
+from pytensor_onnx.operators.entries import equal_sizes
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 RECURRENT = [(5, 2, 3), (1, 16, 3), (1, 16, 4), (1, 32), None, (1, 2, 4), (1, 2, 4)]

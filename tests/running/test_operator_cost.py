@@ -45,6 +45,11 @@ def test_selected_elements_are_no_more_than_those_of_the_largest_input():
     assert [selected.exceeds({"x": np.ones(n)}) for n in (1000, 60_000)] == [False, True]
 
 
+def test_hyperbolic_functions_are_as_long_as_other_functions():
+    x = pt.vector("x", dtype="float32")
+    assert work([x], pt.sinh(x)).exceeds({"x": np.ones(60_000, "float32")})
+
+
 def test_sizes_that_values_decide_may_be_large():
     n = pt.lscalar("n")
     assert work([n], pt.exp(pt.arange(n))).is_large

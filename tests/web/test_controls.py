@@ -2,6 +2,8 @@ import onnx_ir as ir
 import pytest
 
 from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.web.controls import describe_input, describe_output
 
 
@@ -57,6 +59,12 @@ def test_states_of_generators_have_seeds():
 )
 def test_outputs_have_views_by_their_sizes(dims, kind):
     assert describe_output(value(dims), {})["view"]["kind"] == kind
+
+
+def test_selected_probabilities_are_percentages():
+    build = Builder(ModelScope(21))
+    y = build.Gather(build.Softmax(value([10])), build.ints([1, 2]), axis=0)
+    assert describe_output(y, {})["view"]["percent"]
 
 
 @pytest.mark.parametrize(("dims", "kind"), [(["n"], "table"), ([2], "sliders"), ([], "slider")])

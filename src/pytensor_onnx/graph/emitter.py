@@ -20,12 +20,11 @@ from pytensor_onnx.graph.constant_folding import known_choice, known_result
 from pytensor_onnx.graph.operator_methods import Operators
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.operators.dims import Dim
-from pytensor_onnx.operators.equal_sizes import equal_sizes
+from pytensor_onnx.operators.entries import equal_sizes, output_dims
 from pytensor_onnx.operators.inference import (
     Signature,
     bind_dtypes,
     dtype_of,
-    output_dims,
     output_dtypes,
     schema_attributes,
     schema_of,

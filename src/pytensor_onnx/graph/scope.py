@@ -11,7 +11,7 @@ import onnx_ir as ir
 from pytensor_onnx.graph.names import Names, snake_case
 from pytensor_onnx.graph.traversal import DOMAINS, STANDARD_DOMAIN, all_nodes, bodies_of
 from pytensor_onnx.operators.dims import ComputedSize, Dim, dims_of, parts_of, replace_parts
-from pytensor_onnx.operators.inference import output_dims
+from pytensor_onnx.operators.entries import output_dims
 
 
 class LocalFunction(NamedTuple):

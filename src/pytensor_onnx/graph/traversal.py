@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import onnx_ir as ir
 
-_WITH_BODIES = frozenset({"If", "Loop", "Scan", "SequenceMap"})
-"""The standard operators that have graphs among their attributes."""
+from pytensor_onnx.operators.entries import WITH_BODIES
 
 
 def all_nodes(owner: ir.Graph | ir.Function) -> Iterator[ir.Node]:
@@ -39,7 +38,7 @@ def nodes_of_model(model: ir.Model) -> Iterator[ir.Node]:
 
 def bodies_of(node: ir.Node) -> Sequence[ir.Graph]:
     """Return the graphs among the attributes of a node."""
-    if node.op_type not in _WITH_BODIES or node.domain:
+    if node.op_type not in WITH_BODIES or node.domain:
         return ()
     attributes = node.attributes.values()
     return [a.as_graph() for a in attributes if a.type == ir.AttributeType.GRAPH]

@@ -1,16 +1,13 @@
-"""Infer the types of results: dtypes by signatures, shapes by rules."""
+"""The schemas of operators: types of operands and results, and attributes."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
 import onnx
 import onnx_ir as ir
-
-from pytensor_onnx.operators import shape_rules
-from pytensor_onnx.operators.dims import Dims
 
 _DTYPE_OF_SCHEMA_TYPE = {
     "tensor(float)": ir.DataType.FLOAT,
@@ -177,10 +174,6 @@ def type_of_text(text: str) -> str | ir.DataType:
     return _DTYPE_OF_SCHEMA_TYPE.get(text, text)
 
 
-Operands = Sequence[ir.Value | None]
-ShapeRule = Callable[[Operands, Mapping[str, Any]], Dims | None]
-
-
 Bound = dict[str | ir.DataType | None, ir.DataType]
 
 
@@ -223,128 +216,3 @@ def dtype_of(value: ir.Value | None) -> ir.DataType:
     if value is None or value.dtype is None:
         raise TypeError(f"the dtype of {value} is not known")
     return value.dtype
-
-
-_RULES: dict[str, ShapeRule] = {
-    "Transpose": shape_rules.transposition,
-    "Unsqueeze": shape_rules.unsqueezing,
-    "Squeeze": shape_rules.squeezing,
-    "ArgMax": shape_rules.arg_reduction,
-    "ArgMin": shape_rules.arg_reduction,
-    "MatMul": shape_rules.matrix_product,
-    "Gemm": shape_rules.gemm,
-    "Gather": shape_rules.gathering,
-    "GatherND": shape_rules.gathering_nd,
-    "GatherElements": shape_rules.gathering_elements,
-    "Concat": shape_rules.concatenation,
-    "Reshape": shape_rules.reshaping,
-    "Flatten": shape_rules.flattening,
-    "ConstantOfShape": shape_rules.filling,
-    "Range": shape_rules.counting,
-    "Expand": shape_rules.expansion,
-    "Shape": shape_rules.shape,
-    "Size": shape_rules.scalar,
-    "Slice": shape_rules.slicing,
-    "Pad": shape_rules.padding,
-    "Tile": shape_rules.tiling,
-    "TopK": shape_rules.top_k,
-    "Conv": shape_rules.convolution,
-    "ConvTranspose": shape_rules.transposed_convolution,
-    "Resize": shape_rules.resizing,
-}
-_RULES |= dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), shape_rules.pooling)
-_RULES |= dict.fromkeys(
-    ("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool"), shape_rules.global_pooling
-)
-_RULES |= {
-    f"Reduce{kind}": shape_rules.reduction
-    for kind in ("Sum", "Prod", "Max", "Min", "Mean", "L1", "L2", "SumSquare", "LogSumExp")
-}
-_RULES |= dict.fromkeys(
-    (
-        *("Softmax", "LogSoftmax", "CumSum", "CumProd", "Trilu", "Identity", "Cast", "EyeLike"),
-        *("ScatterND", "ScatterElements", "ReverseSequence", "LayerNormalization"),
-        *("BatchNormalization", "GroupNormalization", "InstanceNormalization"),
-        *("RMSNormalization", "RotaryEmbedding"),
-    ),
-    shape_rules.same_as_first,
-)
-_BROADCASTING = frozenset(
-    [
-        "Abs",
-        "Acos",
-        "Acosh",
-        "Add",
-        "And",
-        "Asin",
-        "Asinh",
-        "Atan",
-        "Atanh",
-        "BitShift",
-        "BitwiseAnd",
-        "BitwiseNot",
-        "BitwiseOr",
-        "BitwiseXor",
-        "Ceil",
-        "Clip",
-        "Cos",
-        "Cosh",
-        "Div",
-        "Elu",
-        "Equal",
-        "Erf",
-        "Exp",
-        "Floor",
-        "Gelu",
-        "Greater",
-        "GreaterOrEqual",
-        "HardSigmoid",
-        "HardSwish",
-        "IsInf",
-        "IsNaN",
-        "LeakyRelu",
-        "Less",
-        "LessOrEqual",
-        "Log",
-        "Max",
-        "Mean",
-        "Min",
-        "Mish",
-        "Mod",
-        "Mul",
-        "Neg",
-        "Not",
-        "Or",
-        "Pow",
-        "Reciprocal",
-        "Relu",
-        "Round",
-        "Selu",
-        "Sigmoid",
-        "Sign",
-        "Sin",
-        "Sinh",
-        "Softplus",
-        "Softsign",
-        "Sqrt",
-        "Sub",
-        "Sum",
-        "Tan",
-        "Tanh",
-        "ThresholdedRelu",
-        "Where",
-        "Xor",
-    ]
-)
-_RULES |= dict.fromkeys(_BROADCASTING, shape_rules.broadcasting)
-
-
-def is_elementwise(op_type: str) -> bool:
-    """Return whether an operator works element by element on broadcast operands."""
-    return op_type in _BROADCASTING
-
-
-def output_dims(op_type: str, inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
-    """Return the dimensions of the first output of an operator, None without a rule."""
-    rule = _RULES.get(op_type)
-    return None if rule is None else rule(inputs, attributes)

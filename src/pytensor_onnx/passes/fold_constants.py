@@ -12,6 +12,7 @@ from pytensor_onnx.graph.constant_folding import known_choice, known_result
 from pytensor_onnx.graph.scope import ModelScope, disconnect
 from pytensor_onnx.graph.traversal import all_nodes, bodies_of
 from pytensor_onnx.operators.dims import constant_ints, dims_of
+from pytensor_onnx.operators.entries import RANDOM, WITH_BODIES
 from pytensor_onnx.passes.forms.replacements import gathered
 from pytensor_onnx.passes.inline_functions import name_apart, put_in_place
 from pytensor_onnx.passes.matching import (
@@ -32,10 +33,7 @@ _LARGEST = 4096
 _MOST_NODES = 96
 """Nodes that a loop may become: few runtimes have loops, and those take long for each step."""
 
-_KEPT = frozenset(
-    {"Constant", "If", "Loop", "Scan", "SequenceMap", "Bernoulli", "Multinomial"}
-    | {f"Random{name}" for name in ("Normal", "NormalLike", "Uniform", "UniformLike")}
-)
+_KEPT = WITH_BODIES | RANDOM | {"Constant"}
 
 
 @model_pass(

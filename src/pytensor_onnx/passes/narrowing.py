@@ -10,12 +10,14 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.changes import Change
-from pytensor_onnx.graph.bounds import INT32, MOVING, Bounds
+from pytensor_onnx.graph.bounds import INT32, Bounds
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.names import Names, name_values, names_in
 from pytensor_onnx.graph.scope import ModelScope, live_nodes
 from pytensor_onnx.graph.traversal import all_nodes, nodes_of_model
 from pytensor_onnx.operators.dims import dims_of
+from pytensor_onnx.operators.entries import MOVING, WITH_BODIES, operators_with
+from pytensor_onnx.operators.facts import FIRST
 from pytensor_onnx.passes.legaliser.missing_kernels import main_dtype
 from pytensor_onnx.passes.matching import constant_of, is_constant, required, store_constants
 from pytensor_onnx.passes.model_pass import model_pass
@@ -240,8 +242,8 @@ class _Writer:
 
 
 COMPARING = frozenset(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"))
-CHOOSING = MOVING | {"Concat", "Where"}
-"""Operators whose results are elements of their operands."""
+CHOOSING = MOVING - {"Split"}
+"""Operators whose only result has elements of the operands."""
 
 MONOTONE = CHOOSING | {"Max", "Min"}
 """Operators that give clipped results of clipped operands."""
@@ -270,7 +272,7 @@ _INDICES = {
 _WIDE_INDICES = frozenset(("GatherND", "ScatterND"))
 """Operators whose indices are int64 by the standard."""
 
-_FIRST_ONLY = MOVING | {"Cast", "CumSum", "ReduceSum"}
+_FIRST_ONLY = {"Cast", "CumSum", "ReduceSum"} | operators_with(lambda o: o.moves == FIRST)
 """Operators that compute with their first operand; others are axes, shapes and indices."""
 
 
@@ -412,9 +414,6 @@ def _is_few(value: ir.Value) -> bool:
     return array is not None and array.size <= _FEW
 
 
-_CONTAINERS = frozenset({"If", "Loop", "Scan"})
-
-
 def describe_placement(model: ir.Model, profile: Profile) -> list[Change]:
     """Return a line on the nodes that the accelerator of a target does not run, if it has one.
 
@@ -437,7 +436,7 @@ def describe_placement(model: ir.Model, profile: Profile) -> list[Change]:
 
 
 def _is_accelerated(node: ir.Node, profile: Profile, opset_version: int) -> bool:
-    if node.op_type in _CONTAINERS:
+    if node.op_type in WITH_BODIES:
         return False
     dtype = main_dtype(node, opset_version)
     return dtype is None or profile.accelerates(node.op_type, dtype, opset_version, node.attributes)

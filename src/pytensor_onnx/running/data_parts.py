@@ -22,6 +22,7 @@ from onnx_ir.passes.common import RemoveUnusedFunctionsPass
 from pytensor_onnx.graph.traversal import all_nodes, bodies_of
 from pytensor_onnx.graph.weights import weight_bytes
 from pytensor_onnx.operators.dims import SHARED, dims_of
+from pytensor_onnx.operators.entries import entry_of
 from pytensor_onnx.running.operator_cost import Sizes
 from pytensor_onnx.running.session import EqualSizes, Session
 from pytensor_onnx_scoring.problems import is_interruption
@@ -47,8 +48,6 @@ _SMALL = 1 << 16
 """Bytes of an array that is compared through a copy, which has no call of NumPy's own loops."""
 _MOST_CHANGES = 8
 """Calls with new data, one after the other, after which the model runs undivided."""
-_DRAWS = {"RandomUniform", "RandomUniformLike", "RandomNormal", "RandomNormalLike"}
-_DRAWS |= {"Bernoulli", "Multinomial"}
 
 
 @dataclass(frozen=True)
@@ -148,7 +147,7 @@ class _Divider:
         other = {x for x in self.model.graph.inputs if x not in self.given}
         found: dict[ir.Node, None] = {}
         for node in self.model.graph:
-            if node.op_type in _DRAWS or not other.isdisjoint(_operands(node)):
+            if entry_of(node).is_random or not other.isdisjoint(_operands(node)):
                 other.update(node.outputs)
             else:
                 found[node] = None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor_onnx.graph.traversal import bodies_of, usual_nodes
 from pytensor_onnx.operators.dims import ComputedSize, Dim, Dims, dims_of, parts_of, replace_parts
+from pytensor_onnx.operators.entries import entry_of
 from pytensor_onnx.passes.spell_sizes import computed_sizes_of
 
 if TYPE_CHECKING:
@@ -25,22 +26,6 @@ LARGE = 10_000_000
 """Number of arithmetic operations in one operator above which a session uses all threads."""
 _OF_ELEMENT, _OF_FUNCTION, _OF_COPY = 10, 200, 4
 """Arithmetic operations as long as an element of an array, a transcendental function, a copy."""
-_FUNCTIONS = {"Exp", "Log", "Tanh", "Sigmoid", "Erf", "Softplus", "Gelu", "Softmax", "LogSoftmax"}
-_FUNCTIONS |= {"Sin", "Cos", "Tan", "Pow", "Acos", "Asin", "Atan", "ReduceLogSumExp"}
-_VIEWS = {"Shape", "Size", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Identity"}
-_VIEWS |= {"Constant", "If", "Loop", "Scan"}
-_COPIES = {"Concat", "ConstantOfShape", "Expand", "Gather", "GatherND", "Range", "Slice"}
-_COPIES |= {"Split", "Transpose"}
-_SIZED_BY_VALUES = {
-    "Range",
-    "ConstantOfShape",
-    "Tile",
-    "Resize",
-    "Pad",
-    "Loop",
-    "OneHot",
-    "EyeLike",
-}
 
 
 class Work:
@@ -142,7 +127,7 @@ class Sizes:
         if bodies:
             # At least one element of each operand in a step.
             return sum(bodies) * max(map(self.elements, (*node.inputs, *node.outputs)))
-        if not node.domain and node.op_type in _COPIES:
+        if entry_of(node).cost == "copy":
             return _OF_COPY * max(map(self.elements, node.outputs))
         return max(map(self._value, _products(node)), default=0)
 
@@ -161,15 +146,16 @@ def _is_sized_by_values(node: ir.Node) -> bool:
     if node.op_type == "Expand" and node.inputs[1] is not None:
         shape = node.inputs[1].producer()
         return shape is None or shape.op_type != "Shape"
-    return bool(node.domain) or node.op_type in _SIZED_BY_VALUES
+    return bool(node.domain) or entry_of(node).is_sized_by_values
 
 
 def _products(node: ir.Node) -> Iterator[Product]:
     """Yield products of sizes that are lower bounds of the work of a node."""
-    if not node.domain and node.op_type in _VIEWS:
+    cost = entry_of(node).cost
+    if cost == "view":
         return
     shapes = [dims_of(x) for x in (*node.inputs, *node.outputs)]
-    is_function = bool(node.domain) or node.op_type in _FUNCTIONS
+    is_function = bool(node.domain) or cost == "function"
     for dims in filter(None, shapes):
         yield _OF_FUNCTION if is_function else _OF_ELEMENT, dims
     if node.op_type in ("MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum"):

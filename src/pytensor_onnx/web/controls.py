@@ -12,6 +12,8 @@ import onnx_ir as ir
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.late_names import require
 from pytensor_onnx.operators.dims import dims_of
+from pytensor_onnx.operators.entries import entry_of
+from pytensor_onnx.operators.facts import FIRST
 
 CONTROLS = {
     "slider": {"min", "max", "step", "value"},
@@ -46,7 +48,6 @@ DTYPES = frozenset(
 )
 """Dtypes that the page's scripts know."""
 
-_MOVES = {"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
 _LARGEST_DRAWING = 64
 _MOST_SLIDERS = 12
 _FEW = 32
@@ -106,7 +107,7 @@ def names_in(view: Mapping[str, Any]) -> list[str]:
 def _is_probability(value: ir.Value) -> bool:
     """Return whether a softmax or a sigmoid computes a value."""
     node = value.producer()
-    while node is not None and node.op_type in _MOVES:
+    while node is not None and (entry_of(node).moves == FIRST or node.op_type == "Cast"):
         moved = node.inputs[0]
         node = moved.producer() if moved is not None else None
     return node is not None and node.op_type.split("_")[0] in {"Softmax", "Sigmoid"}

@@ -1,6 +1,7 @@
 """Chains of operators on sizes, whose known elements stay known, in int64 and int32."""
 
 import numpy as np
+import pytensor.tensor as pt
 import pytest
 from onnx import NodeProto, TensorProto, helper
 
@@ -81,6 +82,12 @@ def test_known_sizes_stay_known(dtype, name):
     for found in (evaluated(graph, x), exported):
         for a, b in zip(found, expected, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+def test_a_known_condition_chooses_any_integer():
+    numbers = pt.lscalars("a", "b")
+    chosen = size_chains.size_result("Where", [pt.constant(False), *numbers], {})
+    assert chosen is numbers[1]
 
 
 def test_a_size_that_is_cast_there_and_back_is_the_size():

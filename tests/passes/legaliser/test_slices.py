@@ -48,6 +48,14 @@ def test_starts_that_a_narrow_dtype_makes_negative_stay():
     assert "Slice" in folded(emit, np.arange(400.0), np.int64(255), shapes=[[400]])
 
 
+def test_dropped_elements_are_drawn_anew():
+    def dropped(build, x):
+        ones = build.constant(np.ones(3, "float32"))
+        return build.Add(x, build.Dropout(ones, np.float32(0), np.array(True)))
+
+    assert folded(dropped, np.zeros(3, "float32")) == ["Dropout", "Add"]
+
+
 def test_sizes_are_cast_before_their_axis_is_dropped():
     def halves(build, x):
         size = build.cast(build.Squeeze(build.Shape(x), [0]), np.dtype("float64"))

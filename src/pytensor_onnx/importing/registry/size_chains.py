@@ -20,13 +20,12 @@ from pytensor.tensor.subtensor import Subtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.importing.registry.known_values import Size, as_vector, known
+from pytensor_onnx.operators.entries import MOVING
 from pytensor_onnx.rewriting.engine.predicates import elementwise
 
 type Sizes = np.ndarray
 
 _MOST = 64
-_ARRANGING = frozenset({"Concat", "Gather", "Reshape", "Slice", "Squeeze", "Unsqueeze"})
-"""Operators that compute nothing, and may move any integers."""
 _INTEGERS = {7: "int64", 6: "int32"}
 """Dtypes of sizes by their numbers in ONNX."""
 
@@ -43,7 +42,8 @@ def size_result(
     array(3)
     """
     function = _CHAINS.get(operator)
-    of_any = operator in _ARRANGING
+    # Operators that compute nothing may move any integers.
+    of_any = operator in MOVING
     if function is None or not any(_is_symbolic(v, of_any) for v in operands):
         return None
     arrays = []

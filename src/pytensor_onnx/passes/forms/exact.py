@@ -11,8 +11,15 @@ from pytensor_onnx.graph.binary_reduction import fold_last_axis, merge_axes
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.traversal import is_bare, mark_guarded
 from pytensor_onnx.operators.dims import Dim, constant_ints, dims_of, is_empty_with, is_positive
+from pytensor_onnx.operators.entries import entry_of
 from pytensor_onnx.operators.inference import dtype_of, signature
-from pytensor_onnx.passes.matching import attributes_of, constant_of, producer_of, required
+from pytensor_onnx.passes.matching import (
+    attributes_of,
+    constant_of,
+    is_operator,
+    producer_of,
+    required,
+)
 from pytensor_onnx.passes.node_walk import emit_alike
 
 LIFTED = ("ArgMax", "ArgMin", "CumProd", "CumSum", "Hardmax", "LogSoftmax", "Softmax")
@@ -307,25 +314,6 @@ MOST_VALUES = 64
 LARGEST = 65_536
 """Largest number of elements of a constant that is searched."""
 
-_MOVES_ELEMENTS = frozenset(
-    {"Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Reshape", "Slice"}
-    | {"Split", "Squeeze", "Tile", "Transpose", "Unsqueeze"}
-)
-"""Operators whose results have the elements of the first operand."""
-_JOINS_ELEMENTS = frozenset({"Concat", "Max", "Min"})
-_KEEPS_NUMBERS = frozenset(
-    {"Abs", "Ceil", "Erf", "Exp", "Floor", "Neg", "ReduceMax", "ReduceMin", "Relu", "Round"}
-    | {"Sigmoid", "Sign", "Softplus", "Tanh"}
-)
-"""Operators that are NaN for NaN only."""
-_NOT_NEGATIVE = frozenset(
-    {"Abs", "Exp", "ReduceL1", "ReduceL2", "ReduceSumSquare", "Relu", "Sigmoid", "Softmax"}
-    | {"Softplus", "Sqrt"}
-)
-"""Operators whose results are NaN or not negative; the root of minus zero is minus zero."""
-_KEEPS_SIGN = frozenset({"Add", "Mul", "Sum"})
-"""Operators that are NaN or not negative for such operands. A quotient by -0 may be -inf."""
-
 Sources = Sequence[ir.Value | None] | None
 """Values on whose elements the answer depends: empty if it is yes, None if it is unknown."""
 
@@ -406,16 +394,12 @@ def _sources_of_nan(value: ir.Value) -> Sources:
         return _if_constant(value, lambda array: not np.isnan(array).any())
     if node.domain:
         return None
-    if node.op_type in _MOVES_ELEMENTS | _KEEPS_NUMBERS or node.op_type == "Cast":
-        return node.inputs[:1]
-    if node.op_type in _JOINS_ELEMENTS:
-        return node.inputs
     if node.op_type == "Where":
         condition, x, y = node.inputs
         test = None if condition is None else condition.producer()
         is_guard = test is not None and test.op_type == "IsNaN" and test.inputs[0] is y
         return (x,) if is_guard else (x, y)
-    return None
+    return _operands(node, entry_of(node).numbers)
 
 
 def _sources_of_infinity(value: ir.Value) -> Sources:
@@ -423,11 +407,7 @@ def _sources_of_infinity(value: ir.Value) -> Sources:
     node = value.producer()
     if node is None:
         return _if_constant(value, lambda array: bool(np.isfinite(array).all()))
-    if node.domain:
-        return None
-    if node.op_type == "DequantizeLinear":
-        return node.inputs[1:2]
-    return node.inputs[:1] if node.op_type in _MOVES_ELEMENTS | {"Abs", "Neg", "Relu"} else None
+    return _operands(node, entry_of(node).finite)
 
 
 def _sources_of_sign(value: ir.Value) -> Sources:
@@ -435,18 +415,13 @@ def _sources_of_sign(value: ir.Value) -> Sources:
     node = value.producer()
     if node is None:
         return _if_constant(value, lambda array: not (array < 0).any())
-    if node.domain:
-        return None
-    if node.op_type in _NOT_NEGATIVE:
+    if is_operator(node, "Mul") and node.inputs[0] is node.inputs[1]:
         return ()
-    if node.op_type == "Mul" and node.inputs[0] is node.inputs[1]:
-        return ()
-    # The maximum of no elements is minus infinity.
-    if node.op_type in _MOVES_ELEMENTS or node.op_type in ("ReduceMin", "ReduceSum"):
-        return node.inputs[:1]
-    if node.op_type in _JOINS_ELEMENTS | _KEEPS_SIGN:
-        return node.inputs
-    return node.inputs[1:] if node.op_type == "Where" else None
+    return _operands(node, entry_of(node).sign)
+
+
+def _operands(node: ir.Node, those: slice | None) -> Sources:
+    return None if those is None else node.inputs[those]
 
 
 def _if_constant(value: ir.Value, condition: Callable[[np.ndarray], bool]) -> Sources:

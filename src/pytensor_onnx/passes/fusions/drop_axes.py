@@ -7,7 +7,8 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.traversal import nodes_of_model
 from pytensor_onnx.operators.dims import constant_ints, dims_of
-from pytensor_onnx.operators.inference import dtype_of, is_elementwise
+from pytensor_onnx.operators.entries import ELEMENTWISE
+from pytensor_onnx.operators.inference import dtype_of
 from pytensor_onnx.passes.matching import (
     constant_of,
     is_operator,
@@ -109,7 +110,7 @@ def _broadcasts_without(node: ir.Node, value: ir.Value, rank: int) -> bool:
     shape = node.outputs[0].shape
     return (
         not node.domain
-        and (is_elementwise(node.op_type) or (node.op_type == "MatMul" and rank >= 2))
+        and (node.op_type in ELEMENTWISE or (node.op_type == "MatMul" and rank >= 2))
         and shape is not None
         and any(
             other is not None

@@ -17,18 +17,12 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.operators.dims import CHECKED, dims_of, sizes_in
+from pytensor_onnx.operators.entries import entry_of
 from pytensor_onnx.passes.fusions.fuse_products import products_of_elements
 from pytensor_onnx.passes.matching import is_operator, required, store_constants
 from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.node_rules import node_rule
 from pytensor_onnx.passes.node_walk import NodeBuilder, remove_unused
-
-_RANDOM = frozenset(
-    (
-        *("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
-        *("Bernoulli", "Multinomial", "Dropout"),
-    )
-)
 
 
 @model_pass(
@@ -89,7 +83,7 @@ def _behind_checks(graphs: Iterable[ir.Graph]) -> set[ir.Node]:
 def _key(node: ir.Node, *, by_sizes: bool) -> Hashable | None:
     """Return a key that is equal for nodes with equal results, None if unknown."""
     attributes = _attributes(node.attributes)
-    if attributes is None or (not node.domain and node.op_type in _RANDOM):
+    if attributes is None or entry_of(node).is_random:
         return None
     is_shape = node.op_type == "Shape" and not node.domain
     sizes = sizes_in(node.outputs[0]) if is_shape and by_sizes else None

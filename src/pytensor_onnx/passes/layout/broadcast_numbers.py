@@ -13,7 +13,7 @@ from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.traversal import all_nodes
 from pytensor_onnx.operators.dims import Dims, dims_of
-from pytensor_onnx.operators.inference import is_elementwise
+from pytensor_onnx.operators.entries import ELEMENTWISE
 from pytensor_onnx.passes.matching import constant_of, store_constants
 from pytensor_onnx.passes.model_pass import model_pass
 
@@ -50,7 +50,7 @@ def broadcast_numbers(model: ir.Model, scope: ModelScope) -> int:
     """
     count, shaped = 0, _Shaped()
     for node in list(all_nodes(model.graph)):
-        if node.domain or node.op_type in _NUMBERS_ONLY or not is_elementwise(node.op_type):
+        if node.domain or node.op_type not in ELEMENTWISE - _NUMBERS_ONLY:
             continue
         ones = _trailing_ones(dims_of(node.outputs[0]))
         for position, operand in enumerate(node.inputs) if ones else ():

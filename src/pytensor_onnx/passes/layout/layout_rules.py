@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder, carry_fallback, fallback_of
 from pytensor_onnx.operators.dims import constant_ints, dims_of
-from pytensor_onnx.operators.inference import is_elementwise
+from pytensor_onnx.operators.entries import ELEMENTWISE
 from pytensor_onnx.passes.matching import (
     attributes_of,
     constant_of,
@@ -116,7 +116,7 @@ def move(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     perms
         For each operand the permutation of its base, None without a base.
     """
-    if is_elementwise(node.op_type) or node.op_type in _OF_EACH_ELEMENT:
+    if node.op_type in ELEMENTWISE:
         return _elementwise(node, perms)
     if node.op_type.startswith("Reduce"):
         return _reduction(node, perms)
@@ -126,11 +126,7 @@ def move(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
 
 def may_move(op_type: str) -> bool:
     """Return whether an ONNX operator can work on the bases of its operands."""
-    elementwise = is_elementwise(op_type) or op_type in _OF_EACH_ELEMENT
-    return elementwise or op_type.startswith("Reduce") or op_type in _RULES
-
-
-_OF_EACH_ELEMENT = frozenset({"BitCast", "Cast", "Gelu", "Identity", "IsInf", "IsNaN"})
+    return op_type in ELEMENTWISE or op_type.startswith("Reduce") or op_type in _RULES
 
 
 def _elementwise(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:

@@ -21,6 +21,7 @@ from pytensor_onnx.graph.bounds import is_count
 from pytensor_onnx.graph.builder import Builder, convert_fallback, has_fallback
 from pytensor_onnx.graph.scope import LocalFunction, ModelScope
 from pytensor_onnx.graph.traversal import all_nodes, is_absolute_error_accepted, is_imported
+from pytensor_onnx.operators.entries import WITH_BODIES
 from pytensor_onnx.passes.defects import ByDefinition, Decomposition, Defect, defects_by_operator
 from pytensor_onnx.passes.forms import exact, integer
 from pytensor_onnx.passes.legaliser.missing_kernels import Refusal, describe_refusals, main_dtype
@@ -31,7 +32,7 @@ from pytensor_onnx.passes.node_walk import Form, GraphLike, NodeWalk, Results
 from pytensor_onnx.targets import Profile
 from pytensor_onnx.targets.kernel_tables import holds_attributes
 
-_CONTAINERS = frozenset({"Constant", "If", "Loop", "Scan"})
+_CONTAINERS = WITH_BODIES | {"Constant"}
 
 
 @model_pass(

@@ -9,11 +9,11 @@ import onnx_ir as ir
 from pytensor_onnx.errors import UnsupportedOpError
 from pytensor_onnx.graph.names import LINE, OP
 from pytensor_onnx.graph.traversal import all_nodes, nodes_of_model
+from pytensor_onnx.operators.entries import WITH_BODIES
 from pytensor_onnx.operators.inference import signature
 from pytensor_onnx.targets import Profile, main_type
 from pytensor_onnx.targets.kernel_tables import MAIN_TYPES
 
-_CONTAINERS = ("If", "Loop", "Scan")
 _SHOWN, _SHOWN_OPERATORS = 10, 4
 
 
@@ -52,7 +52,7 @@ def check_loops(model: ir.Model, profile: Profile) -> None:
         Refusal(node.op_type, node)
         for node in nodes_of_model(model)
         if not node.domain
-        and node.op_type in _CONTAINERS
+        and node.op_type in WITH_BODIES
         and not profile.supports(node.op_type, ir.DataType.FLOAT, opset)
     ]
     if found:
@@ -141,5 +141,5 @@ def main_dtype(node: ir.Node, opset_version: int) -> ir.DataType | None:
 
 def _nodes(model: ir.Model) -> Iterator[ir.Node]:
     for node in nodes_of_model(model):
-        if not node.domain and node.op_type not in ("Constant", "If", "Loop", "Scan"):
+        if not node.domain and node.op_type not in WITH_BODIES | {"Constant"}:
             yield node

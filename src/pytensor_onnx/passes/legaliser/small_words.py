@@ -16,6 +16,7 @@ from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.traversal import bodies_of
 from pytensor_onnx.operators.dims import dims_of
+from pytensor_onnx.operators.entries import entry_of
 from pytensor_onnx.passes.matching import attributes_of, constant_of, producer_of, required
 from pytensor_onnx.passes.node_walk import remove_unused
 
@@ -30,11 +31,6 @@ _COUNT = 4
 _SMALL = ir.DataType.INT32
 _LARGE = ir.DataType.UINT64
 _SIGNED = (ir.DataType.INT64, _SMALL, ir.DataType.BOOL)
-
-_MOVES_ELEMENTS = frozenset(
-    {"Concat", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Reshape"}
-    | {"Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze", "Where"}
-)
 
 
 def split_words(graph: ir.Graph, scope: ModelScope) -> None:
@@ -151,7 +147,7 @@ class _Splitter:
         if node.op_type == "Cast":
             words, dtype = self.words[large[0]], node.outputs[0].dtype
             return None if dtype is None else _joined(build, words, dtype)
-        if node.op_type in _MOVES_ELEMENTS:
+        if entry_of(node).moves is not None:
             attributes = attributes_of(node)
             operands = [self._of(build, x) if x in large else [x] * _COUNT for x in node.inputs]
             rows = zip(*operands, strict=True)

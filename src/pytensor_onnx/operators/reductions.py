@@ -1,0 +1,72 @@
+"""Reductions along axes, and cumulative operators."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import onnx_ir as ir
+
+from pytensor_onnx.operators.dims import Dims, constant_ints, dims_of
+from pytensor_onnx.operators.facts import (
+    ALL,
+    FIRST,
+    NONE,
+    SIZE,
+    UNKNOWN,
+    Attributes,
+    Interval,
+    Operands,
+    Operator,
+    same_as_first,
+)
+
+
+def _reduction(inputs: Operands, attributes: Attributes) -> Dims | None:
+    """Return the dimensions of a reduction with axes as an operand."""
+    dims = dims_of(inputs[0])
+    if dims is None:
+        return None
+    axes = constant_ints(inputs[1]) if len(inputs) > 1 and inputs[1] is not None else []
+    if axes == [] and not attributes["noop_with_empty_axes"]:
+        axes = list(range(len(dims)))
+    return None if axes is None else _reduced(dims, axes, attributes)
+
+
+def _arg_reduction(inputs: Operands, attributes: Attributes) -> Dims | None:
+    """Return the dimensions of ArgMax and ArgMin."""
+    dims = dims_of(inputs[0])
+    return None if dims is None else _reduced(dims, [attributes["axis"]], attributes)
+
+
+def _reduced(dims: Dims, axes: Sequence[int], attributes: Attributes) -> Dims:
+    gone = {axis % len(dims) for axis in axes} if dims else set()
+    if attributes["keepdims"]:
+        return tuple(1 if axis in gone else d for axis, d in enumerate(dims))
+    return tuple(d for axis, d in enumerate(dims) if axis not in gone)
+
+
+def _count(_: ir.Node, operands: Sequence[Interval]) -> Interval:
+    """Sum zeros and ones."""
+    return SIZE if operands[0] == (0, 1) else UNKNOWN
+
+
+_reduce: Any = partial(Operator, shape=_reduction)
+_POSITION = Operator(shape=_arg_reduction, positions=ALL)
+
+OPERATORS: dict[str, Operator] = {
+    "ArgMax": _POSITION,
+    "ArgMin": _POSITION,
+    "CumProd": Operator(shape=same_as_first),
+    "CumSum": Operator(shape=same_as_first, bounds=_count),
+    "ReduceL1": _reduce(sign=NONE),
+    "ReduceL2": _reduce(sign=NONE),
+    "ReduceLogSum": _reduce(),
+    "ReduceLogSumExp": _reduce(cost="function"),
+    # The maximum of no elements is minus infinity.
+    "ReduceMax": _reduce(numbers=FIRST),
+    "ReduceMean": _reduce(),
+    "ReduceMin": _reduce(numbers=FIRST, sign=FIRST),
+    "ReduceProd": _reduce(),
+    "ReduceSum": _reduce(sign=FIRST, bounds=_count),
+    "ReduceSumSquare": _reduce(sign=NONE),
+}
