@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.operators.dims import broadcast, dims_of, same_sizes
+from pytensor_onnx.operators.inference import defaults_of
 
 _LARGEST = 64
 _DISCRETE = frozenset((ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL))
@@ -68,7 +69,7 @@ def known_result(
     if not arrays or any(array is None for array in arrays):
         return None
     if op_type in _STRUCTURAL:
-        result = _STRUCTURAL[op_type](attributes, *arrays)
+        result = _STRUCTURAL[op_type]({**defaults_of(op_type), **attributes}, *arrays)
     else:
         with np.errstate(all="ignore"):
             result = _ELEMENTWISE[op_type](*arrays)
@@ -131,7 +132,7 @@ def _static_sizes(value: ir.Value | None, attributes: Mapping[str, Any]) -> np.n
     dims = dims_of(value)
     if dims is None:
         return None
-    sizes = dims[attributes.get("start", 0) : attributes.get("end")]
+    sizes = dims[attributes.get("start") : attributes.get("end")]
     if not all(isinstance(size, int) for size in sizes):
         return None
     return np.array(sizes, dtype="int64").reshape(len(sizes))
@@ -152,7 +153,7 @@ def _squeeze(
 
 
 def _gather(attributes: Mapping[str, Any], x: np.ndarray, indices: np.ndarray) -> np.ndarray | None:
-    axis = attributes.get("axis", 0)
+    axis = attributes["axis"]
     size = x.shape[axis]
     if ((indices < -size) | (indices >= size)).any():
         return None

@@ -472,12 +472,8 @@ def same_sizes(first: ir.Value, second: ir.Value) -> bool:
 
 def _sizes_of_shape(node: ir.Node) -> Dims | None:
     dims = dims_of(node.inputs[0])
-    start, end = node.attributes.get("start"), node.attributes.get("end")
-    return (
-        None
-        if dims is None
-        else dims[start.as_int() if start else 0 : end.as_int() if end else None]
-    )
+    start, end = (node.attributes.get_int(name, None) for name in ("start", "end"))
+    return None if dims is None else dims[start:end]
 
 
 def _sizes_of_input(node: ir.Node) -> Dims | None:

@@ -19,6 +19,7 @@ from pytensor_onnx.operators.facts import (
     Operator,
     moving,
 )
+from pytensor_onnx.operators.inference import attribute_of
 
 BOUNDS_OF_DTYPES: dict[ir.DataType, Interval] = {ir.DataType.BOOL: (0, 1)} | {
     ir.DataType[name]: (int(np.iinfo(name.lower()).min), int(np.iinfo(name.lower()).max))
@@ -76,8 +77,7 @@ def _divide(_: ir.Node, operands: Sequence[Interval]) -> Interval:
 
 def _modulo(node: ir.Node, operands: Sequence[Interval]) -> Interval:
     _, (divisor, last) = operands
-    fmod = node.attributes.get("fmod")
-    has_own_sign = divisor < 0 or (fmod is not None and fmod.as_int())
+    has_own_sign = divisor < 0 or attribute_of(node, "fmod")
     return UNKNOWN if has_own_sign else (0, max(last - 1, 0))
 
 
@@ -87,77 +87,42 @@ def _extremum(choice: Callable[..., int]) -> BoundsRule:
 
 _arithmetic = partial(Operator, shape=broadcasting)
 _function = partial(Operator, shape=broadcasting, cost="function")
-_PLAIN = _arithmetic()
-_FUNCTION = _function()
+_ARITHMETIC = (
+    *("And", "BitCast", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor"),
+    *("Clip", "Equal", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish", "IsInf", "IsNaN"),
+    *("LeakyRelu", "Less", "LessOrEqual", "Mean", "Not", "Or", "Reciprocal", "Shrink"),
+    *("Softsign", "ThresholdedRelu", "Xor"),
+)
+_FUNCTIONS = (
+    *("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Cos", "Cosh", "Elu", "Gelu"),
+    *("Log", "Mish", "Pow", "Selu", "Sin", "Sinh", "Swish", "Tan"),
+)
 
 OPERATORS: dict[str, Operator] = {
+    **dict.fromkeys(_ARITHMETIC, _arithmetic()),
+    **dict.fromkeys(_FUNCTIONS, _function()),
     "Abs": _arithmetic(numbers=FIRST, finite=FIRST, sign=NONE),
-    "Acos": _FUNCTION,
-    "Acosh": _FUNCTION,
     "Add": _arithmetic(sign=ALL, bounds=_add),
-    "And": _PLAIN,
-    "Asin": _FUNCTION,
-    "Asinh": _FUNCTION,
-    "Atan": _FUNCTION,
-    "Atanh": _FUNCTION,
-    "BitCast": _PLAIN,
-    "BitShift": _PLAIN,
-    "BitwiseAnd": _PLAIN,
-    "BitwiseNot": _PLAIN,
-    "BitwiseOr": _PLAIN,
-    "BitwiseXor": _PLAIN,
     "Cast": _arithmetic(numbers=FIRST, bounds=_cast),
     "Ceil": _arithmetic(numbers=FIRST),
-    "Celu": _FUNCTION,
-    "Clip": _PLAIN,
-    "Cos": _FUNCTION,
-    "Cosh": _FUNCTION,
     "Div": _arithmetic(bounds=_divide),  # by -0 it is -inf, whatever the sign of the operands
-    "Elu": _FUNCTION,
-    "Equal": _PLAIN,
     "Erf": _function(numbers=FIRST),
     "Exp": _function(numbers=FIRST, sign=NONE),
     "Floor": _arithmetic(numbers=FIRST),
-    "Gelu": _FUNCTION,
-    "Greater": _PLAIN,
-    "GreaterOrEqual": _PLAIN,
-    "HardSigmoid": _PLAIN,
-    "HardSwish": _PLAIN,
     "Identity": moving(broadcasting, cost="view"),
-    "IsInf": _PLAIN,
-    "IsNaN": _PLAIN,
-    "LeakyRelu": _PLAIN,
-    "Less": _PLAIN,
-    "LessOrEqual": _PLAIN,
-    "Log": _FUNCTION,
     "Max": _arithmetic(numbers=ALL, finite=ALL, sign=ALL, bounds=_extremum(max)),
-    "Mean": _PLAIN,
     "Min": _arithmetic(numbers=ALL, finite=ALL, sign=ALL, bounds=_extremum(min)),
-    "Mish": _FUNCTION,
     "Mod": _arithmetic(bounds=_modulo),
     "Mul": _arithmetic(sign=ALL, bounds=_multiply),
     "Neg": _arithmetic(numbers=FIRST, finite=FIRST, bounds=_negate),
-    "Not": _PLAIN,
-    "Or": _PLAIN,
-    "Pow": _FUNCTION,
-    "Reciprocal": _PLAIN,
     "Relu": _arithmetic(numbers=FIRST, finite=FIRST, sign=NONE),
     "Round": _arithmetic(numbers=FIRST),
-    "Selu": _FUNCTION,
-    "Shrink": _PLAIN,
     "Sigmoid": _function(numbers=FIRST, sign=NONE),
     "Sign": _arithmetic(numbers=FIRST),
-    "Sin": _FUNCTION,
-    "Sinh": _FUNCTION,
     "Softplus": _function(numbers=FIRST, sign=NONE),
-    "Softsign": _PLAIN,
     "Sqrt": _arithmetic(sign=NONE),
     "Sub": _arithmetic(bounds=_subtract),
     "Sum": _arithmetic(sign=ALL),
-    "Swish": _FUNCTION,
-    "Tan": _FUNCTION,
     "Tanh": _function(numbers=FIRST),
-    "ThresholdedRelu": _PLAIN,
     "Where": moving(broadcasting, slice(1, None), cost="arithmetic"),
-    "Xor": _PLAIN,
 }

@@ -1,6 +1,6 @@
 """The entries of all operators, and sets of operators with a property."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import onnx_ir as ir
 
@@ -8,12 +8,11 @@ from pytensor_onnx.operators import (
     elementwise,
     indexing,
     networks,
-    products,
     reductions,
     shape,
 )
-from pytensor_onnx.operators.dims import Dim, Dims, dims_of
-from pytensor_onnx.operators.facts import Attributes, Operands, Operator
+from pytensor_onnx.operators.dims import Dims, dims_of
+from pytensor_onnx.operators.facts import Attributes, Operands, Operator, Pairs
 from pytensor_onnx.operators.inference import defaults_of
 
 _DRAWS = (
@@ -24,7 +23,6 @@ OPERATORS: dict[str, Operator] = {
     **elementwise.OPERATORS,
     **indexing.OPERATORS,
     **networks.OPERATORS,
-    **products.OPERATORS,
     **reductions.OPERATORS,
     **shape.OPERATORS,
     "Constant": Operator(cost="view"),
@@ -74,9 +72,7 @@ def output_dims(op_type: str, inputs: Operands, attributes: Attributes) -> Dims 
     return None if rule is None else rule(inputs, {**defaults_of(op_type), **attributes})
 
 
-def equal_sizes(
-    op_type: str, inputs: Operands, attributes: Attributes
-) -> Iterator[tuple[Dim, Dim]]:
+def equal_sizes(op_type: str, inputs: Operands, attributes: Attributes) -> Pairs:
     """Yield the pairs of dimensions that an operator needs to be equal.
 
     Parameters

@@ -14,7 +14,9 @@ Operands = Sequence[ir.Value | None]
 Attributes = Mapping[str, Any]
 Interval = tuple[int, int]
 ShapeRule = Callable[[Operands, Attributes], Dims | None]
-EqualRule = Callable[[Sequence[Dims | None], Attributes], Iterator[tuple[Dim, Dim]]]
+Shapes = Sequence[Dims | None]
+Pairs = Iterator[tuple[Dim, Dim]]
+EqualRule = Callable[[Shapes, Attributes], Pairs]
 BoundsRule = Callable[[ir.Node, Sequence[Interval]], Interval]
 
 NONE, FIRST, ALL = slice(0), slice(1), slice(None)
@@ -97,7 +99,7 @@ def by_letters(*operands: str) -> EqualRule:
     [('c', 4), ('a', 'd')]
     """
 
-    def rule(inputs: Sequence[Dims | None], attributes: Attributes) -> Iterator[tuple[Dim, Dim]]:
+    def rule(inputs: Shapes, attributes: Attributes) -> Pairs:
         first: dict[str, Dim] = {str(size): size for size in range(10)}
         for letters, dims in zip(operands, inputs, strict=False):
             for letter, dim in zip(letters, dims or (), strict=False):
@@ -112,7 +114,7 @@ def by_letters(*operands: str) -> EqualRule:
 def same_shapes(first: int, second: int) -> EqualRule:
     """Return the rule that two operands have equal shapes."""
 
-    def rule(inputs: Sequence[Dims | None], attributes: Attributes) -> Iterator[tuple[Dim, Dim]]:
+    def rule(inputs: Shapes, attributes: Attributes) -> Pairs:
         yield from zip(inputs[first] or (), inputs[second] or (), strict=False)
 
     return rule

@@ -1,13 +1,13 @@
 """Reading and writing of elements at positions, and the search for positions."""
 
-from collections.abc import Iterator, Sequence
-
-from pytensor_onnx.operators.dims import Dim, Dims, constant_ints, dims_of, sizes_in, slice_dim
+from pytensor_onnx.operators.dims import Dims, constant_ints, dims_of, sizes_in, slice_dim
 from pytensor_onnx.operators.facts import (
     ALL,
     Attributes,
     Operands,
     Operator,
+    Pairs,
+    Shapes,
     moving,
     same_as_first,
     same_shapes,
@@ -63,18 +63,14 @@ def _top_k(inputs: Operands, attributes: Attributes) -> Dims | None:
     return (*dims[:axis], k[0] if k else None, *dims[axis + 1 :])
 
 
-def _equal_batches(
-    inputs: Sequence[Dims | None], attributes: Attributes
-) -> Iterator[tuple[Dim, Dim]]:
+def _equal_batches(inputs: Shapes, attributes: Attributes) -> Pairs:
     """Yield the batches of the array and the indices of GatherND."""
     data, indices = inputs
     count = attributes["batch_dims"]
     yield from zip((data or ())[:count], (indices or ())[:count], strict=False)
 
 
-def _equal_updates(
-    inputs: Sequence[Dims | None], attributes: Attributes
-) -> Iterator[tuple[Dim, Dim]]:
+def _equal_updates(inputs: Shapes, attributes: Attributes) -> Pairs:
     """Yield the sizes of the updates of ScatterND."""
     data, indices, updates = inputs
     if data and indices and updates and isinstance(indices[-1], int):

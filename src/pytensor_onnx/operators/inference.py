@@ -174,6 +174,20 @@ def type_of_text(text: str) -> str | ir.DataType:
     return _DTYPE_OF_SCHEMA_TYPE.get(text, text)
 
 
+def attribute_of(node: ir.Node, name: str) -> Any:
+    """Return an attribute of a node of the standard, or the schema's default for it.
+
+    Examples
+    --------
+    >>> attribute_of(ir.node("Gather", [], {"axis": 1}), "axis"), attribute_of(
+    ...     ir.node("Gather", []), "axis"
+    ... )
+    (1, 0)
+    """
+    given = node.attributes.get(name)
+    return defaults_of(node.op_type)[name] if given is None else given.value
+
+
 Bound = dict[str | ir.DataType | None, ir.DataType]
 
 

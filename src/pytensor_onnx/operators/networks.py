@@ -1,6 +1,6 @@
 """Layers of neural networks: windows, normalisations, attention, recurrences."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from pytensor_onnx.operators.facts import (
     Attributes,
     Operands,
     Operator,
+    Pairs,
+    Shapes,
     by_letters,
     same_as_first,
     same_shapes,
@@ -150,9 +152,7 @@ def _count(size: Dim, room: int, stride: int) -> Dim:
     return slice_dim(whole, max(-room, 0), _END, stride)
 
 
-def _equal_channels(
-    inputs: Sequence[Dims | None], attributes: Attributes
-) -> Iterator[tuple[Dim, Dim]]:
+def _equal_channels(inputs: Shapes, attributes: Attributes) -> Pairs:
     """Yield the sizes of the channels, filters and bias of Conv."""
     images, filters, *bias = inputs
     if images and filters:
@@ -161,9 +161,7 @@ def _equal_channels(
             yield filters[0], bias[0][0]
 
 
-def _equal_transposed_channels(
-    inputs: Sequence[Dims | None], attributes: Attributes
-) -> Iterator[tuple[Dim, Dim]]:
+def _equal_transposed_channels(inputs: Shapes, attributes: Attributes) -> Pairs:
     """Yield the sizes of the channels, filters and bias of ConvTranspose."""
     images, filters, *bias = inputs
     if images and filters:
@@ -172,9 +170,7 @@ def _equal_transposed_channels(
             yield product_dim([filters[1], attributes["group"]]), bias[0][0]
 
 
-def _equal_heads(
-    inputs: Sequence[Dims | None], attributes: Attributes
-) -> Iterator[tuple[Dim, Dim]]:
+def _equal_heads(inputs: Shapes, attributes: Attributes) -> Pairs:
     """Yield the batches, and the numbers of keys and values; PyTensor repeats a batch of one."""
     q, k, v = inputs[:3]
     past = inputs[4:]

@@ -1,4 +1,4 @@
-"""Reductions along axes, and cumulative operators."""
+"""Reductions and cumulative operators along axes, and products of matrices."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -6,7 +6,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from pytensor_onnx.operators.dims import Dims, constant_ints, dims_of
+from pytensor_onnx.operators.dims import Dims, broadcast, constant_ints, dims_of
 from pytensor_onnx.operators.facts import (
     ALL,
     FIRST,
@@ -17,6 +17,8 @@ from pytensor_onnx.operators.facts import (
     Interval,
     Operands,
     Operator,
+    Pairs,
+    Shapes,
     same_as_first,
 )
 
@@ -50,6 +52,35 @@ def _count(_: ir.Node, operands: Sequence[Interval]) -> Interval:
     return SIZE if operands[0] == (0, 1) else UNKNOWN
 
 
+def _matrix_product(inputs: Operands, attributes: Attributes) -> Dims | None:
+    """Return the dimensions of MatMul."""
+    a, b = dims_of(inputs[0]), dims_of(inputs[1])
+    if not a or not b:
+        return None
+    batch = broadcast(a[:-2], b[:-2])
+    return batch + (a[-2:-1] if len(a) > 1 else ()) + (b[-1:] if len(b) > 1 else ())
+
+
+def _gemm(inputs: Operands, attributes: Attributes) -> Dims | None:
+    """Return the dimensions of Gemm."""
+    a, b = dims_of(inputs[0]), dims_of(inputs[1])
+    if not a or not b:
+        return None
+    return a[1 if attributes["transA"] else 0], b[0 if attributes["transB"] else 1]
+
+
+def _equal_inner_sizes(inputs: Shapes, attributes: Attributes) -> Pairs:
+    a, b = inputs[:2]
+    if a and b:
+        yield a[-1], b[-2] if len(b) > 1 else b[-1]
+
+
+def _equal_sizes_of_gemm(inputs: Shapes, attributes: Attributes) -> Pairs:
+    a, b = inputs[:2]
+    if a and b:
+        yield a[0 if attributes["transA"] else 1], b[1 if attributes["transB"] else 0]
+
+
 _reduce: Any = partial(Operator, shape=_reduction)
 _POSITION = Operator(shape=_arg_reduction, positions=ALL)
 
@@ -58,6 +89,8 @@ OPERATORS: dict[str, Operator] = {
     "ArgMin": _POSITION,
     "CumProd": Operator(shape=same_as_first),
     "CumSum": Operator(shape=same_as_first, bounds=_count),
+    "Gemm": Operator(shape=_gemm, equal=_equal_sizes_of_gemm),
+    "MatMul": Operator(shape=_matrix_product, equal=_equal_inner_sizes),
     "ReduceL1": _reduce(sign=NONE),
     "ReduceL2": _reduce(sign=NONE),
     "ReduceLogSum": _reduce(),

@@ -1,6 +1,6 @@
 """Shapes and sizes: operators that arrange, join, repeat and create arrays."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import onnx_ir as ir
 
@@ -22,6 +22,8 @@ from pytensor_onnx.operators.facts import (
     Interval,
     Operands,
     Operator,
+    Pairs,
+    Shapes,
     moving,
     same_as_first,
 )
@@ -154,9 +156,7 @@ def _tiling(inputs: Operands, attributes: Attributes) -> Dims | None:
     return tuple(product_dim(pair) for pair in zip(dims, repeats, strict=True))
 
 
-def _equal_beside(
-    inputs: Sequence[Dims | None], attributes: Attributes
-) -> Iterator[tuple[Dim, Dim]]:
+def _equal_beside(inputs: Shapes, attributes: Attributes) -> Pairs:
     """Yield the sizes of the axes beside the one that Concat joins."""
     first, *others = inputs
     for dims in others:

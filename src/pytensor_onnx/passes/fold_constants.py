@@ -13,6 +13,7 @@ from pytensor_onnx.graph.scope import ModelScope, disconnect
 from pytensor_onnx.graph.traversal import all_nodes, bodies_of
 from pytensor_onnx.operators.dims import constant_ints, dims_of
 from pytensor_onnx.operators.entries import RANDOM, WITH_BODIES
+from pytensor_onnx.operators.inference import attribute_of
 from pytensor_onnx.passes.forms.replacements import gathered
 from pytensor_onnx.passes.inline_functions import name_apart, put_in_place
 from pytensor_onnx.passes.matching import (
@@ -133,10 +134,9 @@ def _without_empty_parts(build: Builder, node: ir.Node) -> ir.Value | None:
     # A product of no columns and no rows is zero.
     if node.op_type in ("MatMul", "Gemm") and 0 in (dims_of(node.inputs[0]) or ()):
         summand = node.inputs[2] if len(node.inputs) > 2 else None
-        factor = attributes_of(node).get("beta", 1.0)
         if summand is None:
             return build.constant(zeros)
-        return summand if factor == 1.0 and dims_of(summand) == sizes else None
+        return summand if attribute_of(node, "beta") == 1.0 and dims_of(summand) == sizes else None
     return None
 
 

@@ -13,6 +13,7 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.traversal import nodes_of_model
 from pytensor_onnx.operators.dims import constant_ints, dims_of
+from pytensor_onnx.operators.inference import attribute_of
 from pytensor_onnx.passes.matching import attributes_of, required, store_constants
 from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.node_walk import GraphLike, NodeWalk, Results
@@ -85,7 +86,7 @@ def _axes_as_attribute(build: Builder, node: ir.Node, version: int) -> Results |
     axes = constant_ints(node.inputs[1]) if len(node.inputs) > 1 else None
     if axes is None:
         return None
-    keeps = node.attributes.get_int("keepdims", 1)
+    keeps = attribute_of(node, "keepdims")
     return _emit(build, node, [required(node.inputs[0])], {"axes": axes, "keepdims": keeps})
 
 
@@ -93,7 +94,7 @@ def _whole_shape(build: Builder, node: ir.Node, version: int) -> Results | None:
     """Slice a Shape, which has no bounds before opset 15."""
     if version >= 15 or not node.attributes.keys() & {"start", "end"}:
         return None
-    start = node.attributes.get_int("start", 0)
+    start = attribute_of(node, "start")
     end = node.attributes.get_int("end", 2**31)
     shape = build.Shape(required(node.inputs[0]))
     shape.shape = None
@@ -105,7 +106,7 @@ def _zeros_copied(build: Builder, node: ir.Node, version: int) -> Results | None
     if version >= 14 or "allowzero" not in node.attributes:
         return None
     sizes = constant_ints(node.inputs[1])
-    if node.attributes.get_int("allowzero", 0) and (sizes is None or 0 in sizes):
+    if attribute_of(node, "allowzero") and (sizes is None or 0 in sizes):
         return None
     return _emit(build, node, list(node.inputs), {})
 
@@ -114,7 +115,7 @@ def _equal_parts(build: Builder, node: ir.Node, version: int) -> Results | None:
     """Split into parts of given sizes; their number alone is no attribute before opset 18."""
     if "num_outputs" not in node.attributes or len(node.inputs) > 1:
         return None
-    axis = node.attributes.get_int("axis", 0)
+    axis = attribute_of(node, "axis")
     dims = [dims[axis] if (dims := dims_of(value)) else None for value in node.outputs]
     sizes = [dim for dim in dims if isinstance(dim, int)]
     if len(sizes) < len(dims):

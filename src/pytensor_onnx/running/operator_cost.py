@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pytensor_onnx.graph.traversal import bodies_of, usual_nodes
 from pytensor_onnx.operators.dims import ComputedSize, Dim, Dims, dims_of, parts_of, replace_parts
 from pytensor_onnx.operators.entries import entry_of
+from pytensor_onnx.operators.inference import attribute_of
 from pytensor_onnx.passes.spell_sizes import computed_sizes_of
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ def _factors(node: ir.Node, left: Dims, right: Dims, out: Dims) -> Dims:
         case "MatMul":
             return (*out, right[-2] if len(right) > 1 else right[0])
         case "Gemm":
-            return (*out, left[0 if node.attributes.get_int("transA", 0) else 1])
+            return (*out, left[0 if attribute_of(node, "transA") else 1])
         case "Conv":
             return (*out, *right[1:])
         case "ConvTranspose":

@@ -16,6 +16,7 @@ from pytensor_onnx.dispatch.control_flow import check_that
 from pytensor_onnx.dispatch.registry.basic import onnx_funcify
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.operators.dims import Dims, constant_ints, dims_of, quotient_dim, sizes_in
+from pytensor_onnx.operators.inference import attribute_of
 
 
 @onnx_funcify.register(Shape)
@@ -196,8 +197,7 @@ def _read_from(size: ir.Value) -> tuple[ir.Value | None, int]:
     shape = vector.producer() if vector is not None else None
     if shape is None or shape.op_type != "Shape":
         return None, 0
-    start = shape.attributes.get("start")
-    return shape.inputs[0], start.as_int() if start else 0
+    return shape.inputs[0], attribute_of(shape, "start")
 
 
 def concatenated(build: Builder, vectors: Sequence[ir.Value], dtype: str = "int64") -> ir.Value:

@@ -315,10 +315,8 @@ def read_sizes_of(graph: ir.Graph, kept: Sequence[bool]) -> bool:
 def _read_again(node: ir.Node, named: Places) -> bool:
     """Replace the shape of an input by sizes of others, if these have all of them."""
     (shape,) = node.outputs
-    start, end = node.attributes.get("start"), node.attributes.get("end")
-    dims = (dims_of(node.inputs[0]) or ())[
-        start.as_int() if start else 0 : end.as_int() if end else None
-    ]
+    start, end = (node.attributes.get_int(name, None) for name in ("start", "end"))
+    dims = (dims_of(node.inputs[0]) or ())[start:end]
     if node.graph is None or not dims or any(isinstance(d, str) and d not in named for d in dims):
         return False
     parts = [_size(dim, named) for dim in dims]

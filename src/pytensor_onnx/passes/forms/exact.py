@@ -12,7 +12,7 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.traversal import is_bare, mark_guarded
 from pytensor_onnx.operators.dims import Dim, constant_ints, dims_of, is_empty_with, is_positive
 from pytensor_onnx.operators.entries import entry_of
-from pytensor_onnx.operators.inference import dtype_of, signature
+from pytensor_onnx.operators.inference import attribute_of, dtype_of, signature
 from pytensor_onnx.passes.matching import (
     attributes_of,
     constant_of,
@@ -97,7 +97,7 @@ def lift_zero_dim(build: Builder, node: ir.Node) -> ir.Value:
     if "axis" in attributes:
         attributes["axis"] = 0
     lifted = build.op(node.op_type, build.Unsqueeze(x, [0]), *rest, **attributes)
-    if node.op_type in ("ArgMax", "ArgMin") and not attributes.get("keepdims", 1):
+    if node.op_type in ("ArgMax", "ArgMin") and not attribute_of(node, "keepdims"):
         return lifted
     return build.Squeeze(lifted, [0])
 
@@ -149,7 +149,7 @@ def _merge_reduced(build: Builder, node: ir.Node, x: ir.Value) -> ir.Value:
 
 def _restore(build: Builder, node: ir.Node, result: ir.Value) -> ir.Value:
     """Restore the reduced axes with size one if the reduction keeps them."""
-    if not node.attributes.get_int("keepdims", 1):
+    if not attribute_of(node, "keepdims"):
         return result
     dims = dims_of(node.inputs[0])
     return build.Unsqueeze(result, build.ints(_axes(node, len(dims or ()))))
@@ -170,7 +170,7 @@ def nan_extremum(build: Builder, node: ir.Node) -> ir.Value:
 
     A sum of numbers of one sign is NaN only then: infinities do not cancel.
     """
-    keepdims = node.attributes.get_int("keepdims", 1)
+    keepdims = attribute_of(node, "keepdims")
     by_sum = has_one_sign(node.inputs[0])
 
     def body(inner: Builder, x: ir.Value, *axes: ir.Value) -> ir.Value:
@@ -197,7 +197,7 @@ def nan_arg_extremum(build: Builder, node: ir.Node) -> ir.Value:
     (x,) = node.inputs
     attributes = attributes_of(node)
     is_nan = build.Cast(build.IsNaN(x), to=int(ir.DataType.UINT8))
-    axis, keepdims = attributes.get("axis", 0), attributes.get("keepdims", 1)
+    axis, keepdims = attribute_of(node, "axis"), attribute_of(node, "keepdims")
     any_nan = build.Cast(
         build.ReduceMax(is_nan, build.ints([axis]), keepdims=keepdims), to=int(ir.DataType.BOOL)
     )
@@ -278,7 +278,7 @@ def nan_log_softmax(build: Builder, node: ir.Node) -> ir.Value:
     The maximum, which is subtracted first against overflow, may ignore NaN.
     """
     x = required(node.inputs[0])
-    axis = build.ints([node.attributes.get_int("axis", -1)])
+    axis = build.ints([attribute_of(node, "axis")])
     largest = build.ReduceMax(x, axis, keepdims=1)
     mark_guarded(largest)
     below = build.Sub(x, largest)
@@ -297,9 +297,7 @@ NAN_REDUCTIONS = {
 def shrink(build: Builder, node: ir.Node) -> ir.Value:
     """Move elements towards zero by ``bias``, and to zero where they are within ``lambd`` of it."""
     x = required(node.inputs[0])
-    bias, lambd = (
-        node.attributes.get_float(name, x) for name, x in (("bias", 0.0), ("lambd", 0.5))
-    )
+    bias, lambd = attribute_of(node, "bias"), attribute_of(node, "lambd")
     above = build.Where(build.Greater(x, lambd), build.Sub(x, bias), build.number_like(x, 0))
     return build.Where(build.Less(x, -lambd), build.Add(x, bias), above)
 

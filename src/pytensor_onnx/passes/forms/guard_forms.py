@@ -10,6 +10,7 @@ import onnx_ir as ir
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.traversal import bodies_of, nodes_of_model
 from pytensor_onnx.operators.dims import dims_of, is_positive
+from pytensor_onnx.operators.inference import attribute_of
 from pytensor_onnx.passes.layout.layout_rules import Perm, may_move
 from pytensor_onnx.passes.layout.walk import is_transpose, perm_of
 from pytensor_onnx.passes.matching import (
@@ -241,7 +242,7 @@ def _is_fused_pad(value: ir.Value, inlined: Inlined) -> bool:
     node = producer_of(value, "Pad")
     if node is None or len(inlined.users(value)) > 1:
         return False
-    return node.attributes.get_string("mode", "constant") == "constant"
+    return attribute_of(node, "mode") == "constant"
 
 
 def _hide(build: Builder, node: ir.Node, position: int) -> list[ir.Value]:

@@ -15,6 +15,7 @@ from pytensor_onnx.graph.bounds import fit_int32
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.traversal import is_bare
 from pytensor_onnx.operators.dims import constant_ints, dims_of
+from pytensor_onnx.operators.inference import attribute_of
 from pytensor_onnx.passes.forms.exact import between_casts, integer_product, integer_sum
 from pytensor_onnx.passes.matching import attributes_of, required
 from pytensor_onnx.passes.node_walk import Form, Results, emit_alike
@@ -76,7 +77,7 @@ def reduce_extremum(build: Builder, node: ir.Node) -> ir.Value:
     """Select the largest or smallest element along one axis after the other."""
     x, *given_axes = _operands(node)
     largest = int(node.op_type == "ReduceMax")
-    keepdims = node.attributes.get_int("keepdims", 1)
+    keepdims = attribute_of(node, "keepdims")
     dims = dims_of(x)
     one = build.ints([1])
     if dims is None:
@@ -84,7 +85,7 @@ def reduce_extremum(build: Builder, node: ir.Node) -> ir.Value:
         ones = build.Expand(one, build.Shape(build.Shape(x)))
         return build.Reshape(flat, ones if keepdims else build.ints([]))
     axes = constant_ints(given_axes[0]) if given_axes else []
-    if axes == [] and not node.attributes.get_int("noop_with_empty_axes", 0):
+    if axes == [] and not attribute_of(node, "noop_with_empty_axes"):
         axes = list(range(len(dims)))
     if axes is None:
         raise build.unsupported(f"{node.op_type} of int64 along axes that the graph computes")
@@ -116,7 +117,7 @@ def truncated_modulo(build: Builder, node: ir.Node) -> ir.Value:
 
 def is_truncated(node: ir.Node) -> bool:
     """Return whether a Mod has the sign of the dividend."""
-    return bool(node.attributes.get_int("fmod", 0))
+    return bool(attribute_of(node, "fmod"))
 
 
 def counts_in_double(node: ir.Node) -> bool:
@@ -193,8 +194,8 @@ def halved_quotient(build: Builder, node: ir.Node) -> ir.Value:
 
 def first_extremum(build: Builder, node: ir.Node) -> ir.Value:
     """Return the position of the first extremum by TopK, the first of equal elements."""
-    axis, is_kept = node.attributes.get_int("axis", 0), node.attributes.get_int("keepdims", 1)
-    if node.attributes.get_int("select_last_index", 0):
+    axis, is_kept = attribute_of(node, "axis"), attribute_of(node, "keepdims")
+    if attribute_of(node, "select_last_index"):
         raise build.unsupported(f"{node.op_type} of the last of equal elements")
     largest = int(node.op_type == "ArgMax")
     x = required(node.inputs[0])

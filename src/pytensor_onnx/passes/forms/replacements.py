@@ -11,7 +11,7 @@ from pytensor_onnx.graph.binary_reduction import merge_axes
 from pytensor_onnx.graph.builder import Builder, name_failure
 from pytensor_onnx.graph.traversal import is_bare, is_checked, mark_checked, mark_guarded
 from pytensor_onnx.operators.dims import constant_ints, dims_of, is_positive
-from pytensor_onnx.operators.inference import dtype_of
+from pytensor_onnx.operators.inference import attribute_of, dtype_of
 from pytensor_onnx.passes.forms.exact import is_finite
 from pytensor_onnx.passes.matching import attributes_of, constant_of, producer_of, required
 from pytensor_onnx.passes.node_walk import emit_alike
@@ -64,7 +64,7 @@ def expand_to_nothing(build: Builder, node: ir.Node) -> ir.Value:
 def reduces_added_axes(node: ir.Node) -> bool:
     """Return whether a reduction drops the axes of size one that its operand gets for it."""
     added = required(node.inputs[0]).producer()
-    if added is None or added.op_type != "Unsqueeze" or node.attributes.get_int("keepdims", 1) != 0:
+    if added is None or added.op_type != "Unsqueeze" or attribute_of(node, "keepdims") != 0:
         return False
     axes = [constant_ints(x) for x in (*node.inputs[1:2], added.inputs[1])]
     return len(axes) == 2 and axes[0] is not None and axes[0] == axes[1]
@@ -156,7 +156,7 @@ def in_floor_mode(build: Builder, node: ir.Node) -> list[ir.Value]:
 def _floored_pads(node: ir.Node) -> list[int] | None:
     """Return padding without ceil mode, None if ceil mode is right or there is no such padding."""
     get, sizes = node.attributes.get_ints, (dims_of(node.inputs[0]) or ())[2:]
-    is_ceiled = node.attributes.get_int("ceil_mode", 0)
+    is_ceiled = attribute_of(node, "ceil_mode")
     if not is_ceiled or "auto_pad" in node.attributes or not sizes:
         return None
     rank = len(sizes)
@@ -264,7 +264,7 @@ def _least_sizes(node: ir.Node) -> list[int]:
     kernel = node.attributes["kernel_shape"].as_ints()
     rank = len(kernel)
     dims = (dims_of(node.inputs[0]) or (None,) * (2 + rank))[2:]
-    if node.attributes.get_int("ceil_mode", 0) != 0:
+    if attribute_of(node, "ceil_mode") != 0:
         return [0] * rank
     pads = node.attributes.get_ints("pads", (0,) * (2 * rank))
     strides, dilations = (
@@ -361,7 +361,7 @@ def _strided(node: ir.Node) -> tuple[list[int], int] | None:
 
 def top_k(build: Builder, node: ir.Node) -> list[ir.Value]:
     """Sort with the runtime's kernel if no element is NaN, else in two stable rounds."""
-    axis, largest = node.attributes.get_int("axis", -1), node.attributes.get_int("largest", 1)
+    axis, largest = attribute_of(node, "axis"), attribute_of(node, "largest")
     order = {"axis": axis, "largest": largest}
 
     def body(inner: Builder, x: ir.Value, k: ir.Value) -> list[ir.Value]:
@@ -427,7 +427,7 @@ def unique(build: Builder, node: ir.Node) -> list[ir.Value]:
 
 
 def _is_sorted(node: ir.Node) -> bool:
-    return bool(node.attributes.get_int("sorted", 1))
+    return bool(attribute_of(node, "sorted"))
 
 
 def _by_appearance(build: Builder, results: list[ir.Value]) -> list[ir.Value]:
@@ -452,7 +452,7 @@ def unique_slices(build: Builder, node: ir.Node) -> list[ir.Value]:
     dims = dims_of(x)
     if dims is None:
         raise build.unsupported("Unique of slices of a value of unknown rank")
-    axis = node.attributes.get_int("axis", 0) % len(dims)
+    axis = attribute_of(node, "axis") % len(dims)
     rows = merge_axes(build, x, [i for i in range(len(dims)) if i != axis])
     one_each = build.Concat(build.Shape(x, start=axis, end=axis + 1), build.ints([1]), axis=0)
     if dtype_of(x).is_floating_point():
@@ -488,7 +488,7 @@ def may_have_empty_slices(node: ir.Node) -> bool:
     dims = dims_of(node.inputs[0])
     if dims is None:
         return True
-    axis = node.attributes.get_int("axis", 0) % len(dims)
+    axis = attribute_of(node, "axis") % len(dims)
     return not all(isinstance(d, int) and d > 0 for i, d in enumerate(dims) if i != axis)
 
 

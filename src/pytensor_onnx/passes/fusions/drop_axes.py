@@ -8,7 +8,7 @@ from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.traversal import nodes_of_model
 from pytensor_onnx.operators.dims import constant_ints, dims_of
 from pytensor_onnx.operators.entries import ELEMENTWISE
-from pytensor_onnx.operators.inference import dtype_of
+from pytensor_onnx.operators.inference import attribute_of, dtype_of
 from pytensor_onnx.passes.matching import (
     constant_of,
     is_operator,
@@ -144,7 +144,7 @@ def keep_reduced_axes(build: NodeBuilder, node: ir.Node) -> ir.Value | None:
     """
     cast = sole_producer(node.inputs[0], "Cast")
     reduction = sole_producer((node if cast is None else cast).inputs[0], *REDUCTIONS)
-    if reduction is None or reduction.attributes.get_int("keepdims", 1) != 0:
+    if reduction is None or attribute_of(reduction, "keepdims") != 0:
         return None
     reduced, added = _reduced_axes(reduction), constant_ints(node.inputs[1])
     rank = len(dims_of(reduction.inputs[0]) or ())

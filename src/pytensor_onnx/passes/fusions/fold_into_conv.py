@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder, Fallback, carry_fallback, fallback_of
 from pytensor_onnx.operators.dims import dims_of
-from pytensor_onnx.operators.inference import dtype_of
+from pytensor_onnx.operators.inference import attribute_of, dtype_of
 from pytensor_onnx.passes.matching import (
     constant_of,
     inherit_name,
@@ -20,8 +20,6 @@ from pytensor_onnx.passes.matching import (
 )
 from pytensor_onnx.passes.node_rules import node_rule
 from pytensor_onnx.passes.node_walk import NodeBuilder, emit_alike
-
-_DEFAULT_EPSILON = 1e-5
 
 
 class _Affine(NamedTuple):
@@ -104,12 +102,12 @@ def _elementwise(op_type: str, conv: ir.Node, operand: ir.Value) -> _Affine | No
 
 def _normalisation(node: ir.Node) -> _Affine | None:
     conv = _conv_of(node.inputs[0])
-    if conv is None or len(node.outputs) > 1 or node.attributes.get_int("training_mode", 0) != 0:
+    if conv is None or len(node.outputs) > 1 or attribute_of(node, "training_mode") != 0:
         return None
     gamma, beta, mean, var = map(_constant, node.inputs[1:])
     if gamma is None or beta is None or mean is None or var is None:
         return None
-    epsilon = node.attributes.get_float("epsilon", _DEFAULT_EPSILON)
+    epsilon = attribute_of(node, "epsilon")
     with np.errstate(all="ignore"):
         scale = gamma / np.sqrt(var + epsilon)
         return _scaled(conv, scale, beta - mean * scale)
@@ -144,7 +142,7 @@ def _channels(conv: ir.Node) -> int | None:
     channels = filters[0] if conv.op_type == "Conv" else filters[1]
     if not isinstance(channels, int):
         return None
-    return channels if conv.op_type == "Conv" else channels * conv.attributes.get_int("group", 1)
+    return channels if conv.op_type == "Conv" else channels * attribute_of(conv, "group")
 
 
 def _bias(conv: ir.Node) -> ir.Value | None:
@@ -196,7 +194,7 @@ def _scaled_filters(conv: ir.Node, scale: np.ndarray) -> np.ndarray:
     if conv.op_type == "Conv":
         return filters * scale.reshape(-1, *(1,) * (filters.ndim - 1))
     # Of filters (C, O / groups, *K), each group of C computes its own output channels.
-    groups = conv.attributes.get_int("group", 1)
+    groups = attribute_of(conv, "group")
     apart = filters.reshape(groups, -1, *filters.shape[1:])
     factors = scale.reshape(groups, 1, -1, *(1,) * (filters.ndim - 2))
     return (apart * factors).reshape(filters.shape)

@@ -18,6 +18,7 @@ from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.operators.dims import CHECKED, dims_of, sizes_in
 from pytensor_onnx.operators.entries import entry_of
+from pytensor_onnx.operators.inference import attribute_of
 from pytensor_onnx.passes.fusions.fuse_products import products_of_elements
 from pytensor_onnx.passes.matching import is_operator, required, store_constants
 from pytensor_onnx.passes.model_pass import model_pass
@@ -329,7 +330,7 @@ def _is_merged(node: ir.Node) -> bool:
     filters = node.inputs[1]
     if filters is None or filters.dtype != ir.DataType.FLOAT or filters.const_value is not None:
         return False
-    if node.attributes.get_int("group", 1) > 1 or "auto_pad" in node.attributes:
+    if attribute_of(node, "group") > 1 or "auto_pad" in node.attributes:
         return False
     windowed = node.outputs[0] if node.op_type == "Conv" else node.inputs[0]
     batch, shape = _batch(windowed), _known(filters)

@@ -12,6 +12,7 @@ import onnx_ir as ir
 from pytensor_onnx.graph.builder import Builder, carry_fallback, fallback_of
 from pytensor_onnx.operators.dims import constant_ints, dims_of
 from pytensor_onnx.operators.entries import ELEMENTWISE
+from pytensor_onnx.operators.inference import attribute_of
 from pytensor_onnx.passes.matching import (
     attributes_of,
     constant_of,
@@ -143,10 +144,10 @@ def _elementwise(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
 
 def _along_axis(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     """Permute the axis of an operator that keeps the rank."""
-    perm, axis = perms[0], node.attributes.get("axis")
-    if perm is None or axis is None:
+    perm = perms[0]
+    if perm is None:
         return None
-    renamed = perm[axis.as_int()]
+    renamed = perm[attribute_of(node, "axis")]
     return Moved(
         [perm, *[None] * (len(node.inputs) - 1)],
         [perm] * len(node.outputs),
@@ -165,7 +166,7 @@ def _reduction(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     axes = constant_ints(node.inputs[1]) if len(node.inputs) > 1 else None
     if perm is None or axes is None or not axes:
         return None
-    keeps = node.attributes.get_int("keepdims", 1) != 0
+    keeps = attribute_of(node, "keepdims") != 0
     renamed = np.array(sorted(perm[axis] for axis in axes))
     return Moved(
         [perm, None],
@@ -175,14 +176,14 @@ def _reduction(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
 
 
 def _arg_reduction(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
-    perm, axis = perms[0], node.attributes.get("axis")
-    if perm is None or axis is None:
+    perm, axis = perms[0], attribute_of(node, "axis")
+    if perm is None:
         return None
-    keeps = node.attributes.get_int("keepdims", 1) != 0
-    renamed = perm[axis.as_int()]
+    keeps = attribute_of(node, "keepdims") != 0
+    renamed = perm[axis]
     return Moved(
         [perm],
-        [perm if keeps else without(perm, [axis.as_int()])],
+        [perm if keeps else without(perm, [axis])],
         lambda build, xs: emit_alike(build, node, xs, axis=renamed),
     )
 
@@ -245,13 +246,13 @@ def _slice(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
 
 def _gather(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     perm, index = perms[0], dims_of(node.inputs[1])
-    axis = node.attributes.get("axis")
-    if perm is None or perms[1] is not None or index is None or axis is None or len(index) > 1:
+    axis = attribute_of(node, "axis")
+    if perm is None or perms[1] is not None or index is None or len(index) > 1:
         return None
-    renamed = perm[axis.as_int()]
+    renamed = perm[axis]
     return Moved(
         [perm, None],
-        [perm if index else without(perm, [axis.as_int()])],
+        [perm if index else without(perm, [axis])],
         lambda build, xs: build.Gather(*xs, axis=renamed),
     )
 
