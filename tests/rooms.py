@@ -141,6 +141,7 @@ FAMILIES = {
 """Families of operations: the modules and folders of each layer."""
 
 LAYERS = {
+    "operators": ("dims", "entries", "facts", "inference", "schemas"),
     "ops": ("encoded",),
     "functions": ("operation", "registry"),
     "rewriting": ("engine", "query"),
