@@ -103,3 +103,7 @@ OPERATORS: dict[str, Operator] = {
     "ReduceSum": _reduce(sign=FIRST, bounds=_count),
     "ReduceSumSquare": _reduce(sign=NONE),
 }
+REDUCTIONS = tuple(
+    name for name, entry in OPERATORS.items() if entry.shape in (_reduction, _arg_reduction)
+)
+"""Operators that drop axes, or keep them with size one."""

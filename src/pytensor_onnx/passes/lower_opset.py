@@ -14,6 +14,7 @@ from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.traversal import nodes_of_model
 from pytensor_onnx.operators.dims import constant_ints, dims_of
 from pytensor_onnx.operators.inference import attribute_of
+from pytensor_onnx.operators.reductions import REDUCTIONS
 from pytensor_onnx.passes.matching import attributes_of, required, store_constants
 from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.node_walk import GraphLike, NodeWalk, Results
@@ -22,11 +23,6 @@ from pytensor_onnx.targets.kernel_tables import misfit
 _Older = Callable[[Builder, ir.Node, int], Results | None]
 _IR_VERSIONS = {13: 8, 14: 8, 15: 8, 16: 8, 17: 8}
 """Version of the format by opset; functions of a model need 8."""
-
-_REDUCTIONS = tuple(
-    f"Reduce{name}"
-    for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")
-)
 
 
 @model_pass(
@@ -137,5 +133,6 @@ _FORMS: dict[str, _Older] = {
     "Reshape": _zeros_copied,
     "Shape": _whole_shape,
     "Split": _equal_parts,
-    **dict.fromkeys(_REDUCTIONS, _axes_as_attribute),
+    # The axes of ArgMax and ArgMin are attributes in all opsets, the ones of ReduceSum in none.
+    **dict.fromkeys({*REDUCTIONS} - {"ArgMax", "ArgMin", "ReduceSum"}, _axes_as_attribute),
 }

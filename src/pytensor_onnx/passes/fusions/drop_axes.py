@@ -9,6 +9,7 @@ from pytensor_onnx.graph.traversal import nodes_of_model
 from pytensor_onnx.operators.dims import constant_ints, dims_of
 from pytensor_onnx.operators.entries import ELEMENTWISE
 from pytensor_onnx.operators.inference import attribute_of, dtype_of
+from pytensor_onnx.operators.reductions import REDUCTIONS
 from pytensor_onnx.passes.matching import (
     constant_of,
     is_operator,
@@ -121,12 +122,6 @@ def _broadcasts_without(node: ir.Node, value: ir.Value, rank: int) -> bool:
             for other in node.inputs
         )
     )
-
-
-REDUCTIONS = (
-    *("ArgMax", "ArgMin", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax"),
-    *("ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"),
-)
 
 
 @node_rule(
