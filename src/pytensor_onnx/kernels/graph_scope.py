@@ -11,6 +11,7 @@ import onnx
 from onnx import numpy_helper
 
 from pytensor_onnx import native
+from pytensor_onnx.operators.inference import defaults_of
 
 
 class Scope:
@@ -111,8 +112,10 @@ def constant_of(node: onnx.NodeProto) -> np.ndarray | None:
 
 
 def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
-    """Return the attributes of a node by name."""
-    return {x.name: onnx.helper.get_attribute_value(x) for x in node.attribute}
+    """Return the attributes of a node by name, with the defaults of the standard."""
+    given = {x.name: onnx.helper.get_attribute_value(x) for x in node.attribute}
+    texts = {name: x.decode() for name, x in given.items() if isinstance(x, bytes)}
+    return {**defaults_of(node.op_type), **given, **texts}
 
 
 def bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:

@@ -171,13 +171,13 @@ def _pow(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instructi
 
 @lowers("Mod")
 def _mod(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
-    operator = "Fmod" if attributes.get("fmod", 0) else "Mod"
+    operator = "Fmod" if attributes["fmod"] else "Mod"
     return _typed(operator, node.input, node.output, scope)
 
 
 @lowers("IsInf")
 def _is_inf(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
-    signs = attributes.get("detect_negative", 1), attributes.get("detect_positive", 1)
+    signs = attributes["detect_negative"], attributes["detect_positive"]
     operators = {(1, 1): "IsInf", (0, 1): "IsPositiveInf", (1, 0): "IsNegativeInf"}
     _require(signs in operators, "IsInf of no sign")
     return _typed(operators[signs], node.input, node.output, scope)
@@ -185,7 +185,7 @@ def _is_inf(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instru
 
 @lowers("BitShift")
 def _bit_shift(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
-    operator = {b"LEFT": "ShiftLeft", b"RIGHT": "ShiftRight"}[attributes["direction"]]
+    operator = {"LEFT": "ShiftLeft", "RIGHT": "ShiftRight"}[attributes["direction"]]
     return _typed(operator, node.input, node.output, scope)
 
 
@@ -230,13 +230,13 @@ def _plain(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruc
 
 @lowers("Shape")
 def _shape(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
-    part = [attributes.get("start", 0), attributes.get("end", LAST)]
+    part = [attributes["start"], attributes.get("end", LAST)]
     return [Instruction("Shape", node.input, node.output, part)]
 
 
 @lowers("Reshape")
 def _reshape(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
-    zero = [attributes.get("allowzero", 0)]
+    zero = [attributes["allowzero"]]
     return [Instruction("Reshape", node.input, node.output, zero, sizes=[1])]
 
 
@@ -317,7 +317,7 @@ def _behind_shapes(name: str, scope: Scope) -> str:
 
 @lowers("Flatten")
 def _flatten(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
-    return [Instruction("Flatten", node.input, node.output, [attributes.get("axis", 1)])]
+    return [Instruction("Flatten", node.input, node.output, [attributes["axis"]])]
 
 
 @lowers("Transpose")
@@ -339,7 +339,7 @@ def _concat(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instru
 def _split(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
     _require(all(node.output), "Split without some results")
     _require(len(node.output) <= 64, "Split into more than 64 parts")
-    axis = [attributes.get("axis", 0)]
+    axis = [attributes["axis"]]
     return [Instruction("Split", node.input, node.output, axis, sizes=range(1, len(node.input)))]
 
 
@@ -358,7 +358,7 @@ def _range(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruc
 
 @lowers("Pad")
 def _pad(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
-    mode = [b"constant", b"edge", b"reflect", b"wrap"].index(attributes.get("mode", b"constant"))
+    mode = ["constant", "edge", "reflect", "wrap"].index(attributes["mode"])
     dtype = onnx.helper.tensor_dtype_to_np_dtype(scope.dtype(node.input[0]))
     number: Operand = _given(node, 2) or np.zeros((), dtype)
     inputs = [node.input[0], node.input[1], number, _given(node, 3)]
@@ -368,28 +368,28 @@ def _pad(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instructi
 @lowers("Trilu")
 def _trilu(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
     inputs = [node.input[0], _given(node, 1)]
-    return [Instruction("Trilu", inputs, node.output, [attributes.get("upper", 1)], sizes=[1])]
+    return [Instruction("Trilu", inputs, node.output, [attributes["upper"]], sizes=[1])]
 
 
 @lowers("Gather", "GatherElements")
 def _gather(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
-    return [Instruction(node.op_type, node.input, node.output, [attributes.get("axis", 0)])]
+    return [Instruction(node.op_type, node.input, node.output, [attributes["axis"]])]
 
 
 @lowers("GatherND")
 def _gather_nd(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
     _require(scope.dtype(node.input[1]) == TensorProto.INT64, "indices of another type")
-    return [Instruction("GatherND", node.input, node.output, [attributes.get("batch_dims", 0)])]
+    return [Instruction("GatherND", node.input, node.output, [attributes["batch_dims"]])]
 
 
 @lowers("ScatterElements", "ScatterND")
 def _scatter(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
-    reduction = attributes.get("reduction", b"none")
-    _require(reduction in (b"none", b"add"), "a Scatter that is not a sum")
+    reduction = attributes["reduction"]
+    _require(reduction in ("none", "add"), "a Scatter that is not a sum")
     is_bool = scope.dtype(node.input[0]) == TensorProto.BOOL
-    _require(not is_bool or reduction == b"none", "a Scatter that adds truth values")
-    axis = [attributes.get("axis", 0)] if node.op_type == "ScatterElements" else []
-    return [Instruction(node.op_type, node.input, node.output, [*axis, reduction == b"add"])]
+    _require(not is_bool or reduction == "none", "a Scatter that adds truth values")
+    axis = [attributes["axis"]] if node.op_type == "ScatterElements" else []
+    return [Instruction(node.op_type, node.input, node.output, [*axis, reduction == "add"])]
 
 
 _OF_FLOATS = [
@@ -406,21 +406,20 @@ def _reduce(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instru
     axes: Operand = _given(node, 1)
     if "axes" in attributes:
         axes = _integers(*attributes["axes"])
-    settings = [attributes.get("keepdims", 1), attributes.get("noop_with_empty_axes", 0)]
+    settings = [attributes["keepdims"], attributes["noop_with_empty_axes"]]
     return [Instruction(node.op_type, [node.input[0], axes], node.output, settings, sizes=[1])]
 
 
 @lowers("ArgMax", "ArgMin")
 def _arg(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
     _require(scope.dtype(node.input[0]) in _ORDERED, f"{node.op_type} has no kernel for this type")
-    settings = [attributes.get(x, y) for x, y in (("axis", 0), ("keepdims", 1))]
-    settings += [attributes.get("select_last_index", 0)]
+    settings = [attributes[name] for name in ("axis", "keepdims", "select_last_index")]
     return [Instruction(node.op_type, node.input, node.output, settings)]
 
 
 @lowers("CumSum")
 def _cum_sum(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
-    settings = [attributes.get("exclusive", 0), attributes.get("reverse", 0)]
+    settings = [attributes["exclusive"], attributes["reverse"]]
     known = {*FLOATS, TensorProto.INT64, TensorProto.INT32}
     _require(scope.dtype(node.input[0]) in known, "CumSum has no kernel for this type")
     return [Instruction("CumSum", node.input, node.output, settings, sizes=[1])]
@@ -430,7 +429,7 @@ def _cum_sum(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instr
 def _top_k(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
     known = {*FLOATS, TensorProto.INT64, TensorProto.INT32}
     _require(scope.dtype(node.input[0]) in known, "TopK has no kernel for this type")
-    settings = [attributes.get("axis", -1), attributes.get("largest", 1)]
+    settings = [attributes["axis"], attributes["largest"]]
     values, places = [*node.output, ""][:2]
     outputs = [values or f"{places}/values", places or f"{values}{PLACES}"]
     return [Instruction("TopK", node.input, outputs, settings, sizes=[1])]
@@ -439,7 +438,7 @@ def _top_k(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruc
 @lowers("Softmax", "LogSoftmax")
 def _softmax(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
     _require(scope.dtype(node.input[0]) in FLOATS, "Softmax of another type")
-    return [Instruction(node.op_type, node.input, node.output, [attributes.get("axis", -1)])]
+    return [Instruction(node.op_type, node.input, node.output, [attributes["axis"]])]
 
 
 _MULTIPLIED = {
@@ -472,7 +471,7 @@ def _steps(node: onnx.NodeProto, *steps: tuple[str, Sequence[Operand]]) -> list[
 @lowers("Elu", "LeakyRelu")
 def _bent(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
     x, is_elu = node.input[0], node.op_type == "Elu"
-    alpha = _constant(attributes.get("alpha", 1.0 if is_elu else 0.01), x, scope)
+    alpha = _constant(attributes["alpha"], x, scope)
     return _steps(
         node,
         ("Expm1Function" if is_elu else "Identity", [x]),
@@ -486,7 +485,7 @@ def _bent(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruct
 def _gelu(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
     x = node.input[0]
     half, one = _constant(0.5, x, scope), _constant(1.0, x, scope)
-    if attributes.get("approximate", b"none") == b"tanh":
+    if attributes["approximate"] == "tanh":
         cubic, slope = (_constant(c, x, scope) for c in (0.044715, np.sqrt(2 / np.pi)))
         inner: list[tuple[str, list[Operand]]]
         outer: list[tuple[str, list[Operand]]]
@@ -510,8 +509,8 @@ def _layer_normalization(node: onnx.NodeProto, scope: Scope, attributes: dict) -
     shape = scope.shape(x)
     _require(shape is not None and len(node.output) == 1, "LayerNormalization of unknown rank")
     rank = len(shape or ())
-    axes = np.arange(attributes.get("axis", -1) % rank, rank)
-    epsilon = _constant(attributes.get("epsilon", 1e-5), x, scope)
+    axes = np.arange(attributes["axis"] % rank, rank)
+    epsilon = _constant(attributes["epsilon"], x, scope)
     made = _steps(
         node,
         ("ReduceMean", [x, axes]),
@@ -538,8 +537,8 @@ def _mat_mul(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instr
 @lowers("Gemm")
 def _gemm(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
     _require(scope.dtype(node.input[0]) in FLOATS, "Gemm has no kernel for this type")
-    transposed = [attributes.get("transA", 0), attributes.get("transB", 0)]
-    scales = [_bits(attributes.get("alpha", 1.0)), _bits(attributes.get("beta", 1.0))]
+    transposed = [attributes["transA"], attributes["transB"]]
+    scales = [_bits(attributes["alpha"]), _bits(attributes["beta"])]
     inputs = [*node.input[:2], _given(node, 2)]
     return [Instruction("Gemm", inputs, node.output, transposed + scales)]
 

@@ -8,7 +8,7 @@ import onnx
 from onnx import TensorProto
 
 from pytensor_onnx import native
-from pytensor_onnx.kernels.graph_scope import Scope
+from pytensor_onnx.kernels.graph_scope import Scope, attributes_of
 from pytensor_onnx.kernels.instructions import DTYPES, LOWERINGS, NotCoveredError
 
 UNKNOWN = 64
@@ -141,7 +141,7 @@ def _is_set(node: onnx.NodeProto, name: str) -> bool:
 
 
 _ATTRIBUTES: dict[str, list[dict]] = {
-    "BitShift": [{"direction": b"LEFT"}],
+    "BitShift": [{"direction": "LEFT"}],
     "Cast": [{"to": onnx.TensorProto.DOUBLE}],
     "Concat": [{"axis": 0}],
     "Mod": [{}, {"fmod": 1}],
@@ -187,10 +187,10 @@ def _dtypes(operator: str) -> list[str]:
 
 
 def _is_covered(operator: str, dtype: int) -> bool:
-    node = onnx.helper.make_node(operator, ["a", "b", "c"], ["out"])
     for attributes in _ATTRIBUTES.get(operator, [{}]):
+        node = onnx.helper.make_node(operator, ["a", "b", "c"], ["out"], **attributes)
         try:
-            LOWERINGS[operator](node, _OneType(dtype), attributes)
+            LOWERINGS[operator](node, _OneType(dtype), attributes_of(node))
         except NotCoveredError:
             continue
         return True

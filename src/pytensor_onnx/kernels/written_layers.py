@@ -58,7 +58,7 @@ _PLAIN: dict[str, Any] = {
     "activation_alpha": None,
     "activation_beta": None,
     "clip": None,
-    "direction": b"forward",
+    "direction": "forward",
     "input_forget": 0,
     "layout": 0,
 }
@@ -193,7 +193,7 @@ def write_windows(node: onnx.NodeProto, scope: Scope) -> list[onnx.NodeProto] | 
     weights = scope.shape(node.input[1]) if node.op_type == "Conv" else None
     kernel = weights[2:] if weights else attributes.get("kernel_shape")
     sizes = [*(shape or [None])[1:], *(weights or ()), *(kernel or [None])]
-    is_default = attributes.get("auto_pad", b"NOTSET") == b"NOTSET"
+    is_default = attributes["auto_pad"] == "NOTSET"
     is_default &= not attributes.get("ceil_mode", 0)
     is_default &= not any(_is_used(name, scope.graph) for name in node.output[1:])
     dtypes = _OF_MAXIMA if node.op_type == "MaxPool" else FLOATS
@@ -204,7 +204,7 @@ def write_windows(node: onnx.NodeProto, scope: Scope) -> list[onnx.NodeProto] | 
     made = _Windows(node, scope.dtype(node.input[0]), shape[1:], kernel, attributes)
     if weights is None:
         return made.pool(attributes)
-    return made.convolution(weights, attributes.get("group", 1))
+    return made.convolution(weights, attributes["group"])
 
 
 def _is_used(name: str, graph: onnx.GraphProto) -> bool:
@@ -291,7 +291,7 @@ class _Windows(WrittenNodes):
         axis = self.constant([2])
         x = self.emit("ReduceMax" if is_max else "ReduceSum", x, axis, keepdims=0)
         if not is_max:
-            inside = self.elements() if not attributes.get("count_include_pad", 0) else windows[2]
+            inside = self.elements() if not attributes["count_include_pad"] else windows[2]
             x = self.emit("Div", x, self.constant(inside, self.dtype))
         self.returns("Reshape", x, self.constant([0, self.channels, *self.out]))
         return self.made
