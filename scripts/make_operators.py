@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,13 @@ import onnx_ir as ir
 from onnx.defs import OpSchema
 
 from pytensor_onnx.conversion import MAX_OPSET
-from pytensor_onnx.operators.inference import FIRST_OPSET, default_of, schema_of, type_of_text
+from pytensor_onnx.operators.inference import (
+    FIRST_OPSET,
+    default_of,
+    read_signature,
+    schema_of,
+    type_of_text,
+)
 from pytensor_onnx.running.linker import OPSET_VERSION
 
 SOURCE = Path(__file__).parents[1] / "src" / "pytensor_onnx"
@@ -80,38 +87,29 @@ def table() -> str:
 
 def row(op_type: str) -> list[Any] | None:
     """Return the schema of an operator for the table, None if its types are not always equal."""
-    found = [schema_of(op_type, version) for version in range(FIRST_OPSET, MAX_OPSET + 1)]
-    schemas = [schema for schema in found if schema is not None]
-    types = {(types_of(s, s.inputs), types_of(s, s.outputs), s.min_input) for s in schemas}
-    if len(types) != 1:
+    versions = range(FIRST_OPSET, MAX_OPSET + 1)
+    signatures = {read_signature(op_type, version) for version in versions} - {None}
+    if len(signatures) != 1:
         return None
+    types = signatures.pop()
+    operands = words(types.inputs) + (" ..." if types.variadic else "")
+    schemas = [schema for version in versions if (schema := schema_of(op_type, version))]
+    first = min(schema.since_version for schema in schemas)
     defaults = [{a.name: default_of(a) for a in s.attributes.values()} for s in schemas]
     same = {
         name: value
         for name, value in sorted(defaults[-1].items())
         if all(name in other and other[name] == value for other in defaults)
     }
-    operands, results, required = types.pop()
-    variadic = OpSchema.FormalParameterOption.Variadic
-    if schemas[0].inputs and schemas[0].inputs[-1].option == variadic:
-        operands += " ..."
     needed = [name for name, value in same.items() if value is ...]
     optional = {name: value for name, value in same.items() if value is not ...}
-    first = min(s.since_version for s in schemas)
-    return [operands, results, required, first if first > FIRST_OPSET else 1, optional, needed]
+    first = first if first > FIRST_OPSET else 1
+    return [operands, words(types.outputs), types.required, first, optional, needed]
 
 
-def types_of(schema: OpSchema, parameters: Any) -> str:
-    """Return the types of operands or results; a type that stands for one dtype is that dtype."""
-    constraints = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
-    texts = []
-    for parameter in parameters:
-        allowed = constraints.get(parameter.type_str, [parameter.type_str])
-        text = allowed[0] if len(allowed) == 1 else parameter.type_str
-        dtype = type_of_text(text)
-        text = dtype.name if isinstance(dtype, ir.DataType) else text
-        texts.append(text if parameter.is_homogeneous else "?")
-    return " ".join(texts)
+def words(types: Sequence[str | ir.DataType | None]) -> str:
+    """Return types as words, with a question mark for any type."""
+    return " ".join("?" if t is None else t if isinstance(t, str) else t.name for t in types)
 
 
 def method(schema: OpSchema) -> str:
