@@ -26,6 +26,7 @@ from pytensor_onnx.operators.inference import (
     bind_dtypes,
     dtype_of,
     output_dtypes,
+    required_attributes,
     schema_attributes,
     schema_of,
     signature,
@@ -371,13 +372,12 @@ def check_attributes(op_type: str, attributes: Mapping[str, Any], opset_version:
     LoweringError
         If an attribute is unknown or missing.
     """
-    declared = schema_attributes(op_type, opset_version)
-    if attributes.keys() - declared.keys():
+    if not attributes.keys() <= schema_attributes(op_type, opset_version).keys():
         known = _attributes(op_type, opset_version)
         for name in attributes.keys() - known:
             raise misuse(op_type, f"it has no attribute {name!r}", _did_you_mean(name, known))
-    for name, default in declared.items():
-        if default is ... and attributes.get(name) is None:
+    for name in required_attributes(op_type, opset_version):
+        if attributes.get(name) is None:
             raise misuse(op_type, f"it needs the attribute {name!r}")
 
 

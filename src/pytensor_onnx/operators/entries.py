@@ -69,7 +69,7 @@ ELEMENTWISE = operators_with(lambda entry: entry.shape is elementwise.broadcasti
 def output_dims(op_type: str, inputs: Operands, attributes: Attributes) -> Dims | None:
     """Return the dimensions of the first output of an operator, None without a rule."""
     rule = OPERATORS.get(op_type, _OTHER).shape
-    return None if rule is None else rule(inputs, {**defaults_of(op_type), **attributes})
+    return None if rule is None else rule(inputs, _with_defaults(op_type, attributes))
 
 
 def equal_sizes(op_type: str, inputs: Operands, attributes: Attributes) -> Pairs:
@@ -93,4 +93,9 @@ def equal_sizes(op_type: str, inputs: Operands, attributes: Attributes) -> Pairs
     rule = OPERATORS.get(op_type, _OTHER).equal
     if rule is None:
         return iter(())
-    return rule(list(map(dims_of, inputs)), {**defaults_of(op_type), **attributes})
+    return rule(list(map(dims_of, inputs)), _with_defaults(op_type, attributes))
+
+
+def _with_defaults(op_type: str, attributes: Attributes) -> Attributes:
+    defaults = defaults_of(op_type)
+    return {**defaults, **attributes} if defaults else attributes

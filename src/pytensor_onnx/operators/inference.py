@@ -142,6 +142,13 @@ def schema_attributes(op_type: str, opset_version: int) -> Mapping[str, Any]:
     return {name: default_of(attribute) for name, attribute in attributes.items()}
 
 
+@cache
+def required_attributes(op_type: str, opset_version: int) -> tuple[str, ...]:
+    """Return the attributes that a standard operator cannot do without."""
+    declared = schema_attributes(op_type, opset_version)
+    return tuple(name for name, default in declared.items() if default is ...)
+
+
 def default_of(attribute: onnx.defs.OpSchema.Attribute) -> Any:
     """Return the default of an attribute, Ellipsis if it is required, None if it has none."""
     if attribute.required:
