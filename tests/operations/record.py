@@ -72,6 +72,8 @@ class Operation:
         Nodes of the export of the import, relative to those of the first export, at most.
     ulp_again
         Difference between both exports, in units in the last place.
+    import_fails
+        Why the import cannot be exported and run again, if so.
     fuzz
         Kind of operation of the fuzzer that draws it: see ``tests/fuzz/operations``.
     is_slow
@@ -95,6 +97,7 @@ class Operation:
     ulp: int = 4
     nodes_again: float = 1.05
     ulp_again: int = 0
+    import_fails: str = ""
     fuzz: str = ""
     is_slow: bool = False
     accuracy: Accuracy | None = None

@@ -104,7 +104,11 @@ def cumulative(name: str, function: Reduction, reference: Callable[..., np.ndarr
 
 OPERATIONS = [
     reduction("sum", pt.sum, kernel=WIDE, ulp=64, nodes_again=1.55),
-    reduction("prod", pt.prod, nodes_again=3.2),
+    reduction(
+        "prod",
+        pt.prod,
+        import_fails="the loop of integer products along an axis changes the shape of its state",
+    ),
     reduction("all", pt.all, slope=None),
     reduction("any", pt.any, slope=None),
     reduction("mean", pt.mean, kernel=WIDE, ulp=64),
@@ -115,10 +119,10 @@ OPERATIONS = [
     extremum("argmax", pt.argmax, slope=None),
     extremum("argmin", pt.argmin, slope=None),
     extremum(
-        "max_initial", lambda x, axis: Max(axis=axis, initial=True)(x), slope=None, nodes_again=1.45
+        "max_initial", lambda x, axis: Max(axis=axis, initial=True)(x), slope=None, nodes_again=1.5
     ),
     extremum(
-        "min_initial", lambda x, axis: Min(axis=axis, initial=True)(x), slope=None, nodes_again=1.45
+        "min_initial", lambda x, axis: Min(axis=axis, initial=True)(x), slope=None, nodes_again=1.5
     ),
     cumulative("cumsum", pt.cumsum, np.cumsum),
     cumulative("cumprod", pt.cumprod, np.cumprod),

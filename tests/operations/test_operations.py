@@ -33,6 +33,8 @@ def named(is_meant: Callable[[Operation], Any] = lambda _: True) -> pytest.MarkD
 
 WITH_KERNELS = [name for name, operation in OPERATIONS.items() if operation.kernel]
 Calls = list[list[np.ndarray]]
+MOST_IMPORTED = 24
+"""Outputs of the largest model that is imported."""
 
 
 @cache
@@ -127,6 +129,7 @@ def test_exported_file_of_every_dtype(name):
 
 
 @named()
+@pytest.mark.few(30)
 def test_mode(name):
     groups = evenly(graphs_of(name), 4)
     function = pytensor.function(*joined(groups), mode="ONNX")
@@ -135,11 +138,14 @@ def test_mode(name):
 
 
 @named()
-def test_import(name):
+def test_import(name, request):
     """The import of a file is exported as a file of hardly more nodes and of equal results."""
+    if OPERATIONS[name].import_fails:
+        request.applymarker(pytest.mark.xfail(reason=OPERATIONS[name].import_fails, strict=True))
     groups, program = graphs_of(name), exported(name)
-    if len(groups) > 20:
-        groups = evenly(groups, 20)
+    most = MOST_IMPORTED * len(groups) // len(joined(groups)[1])
+    if len(groups) > most:
+        groups = evenly(groups, most)
         program = export_onnx(*joined(groups), verify=False)
     graph = from_onnx(program)
     again = export_onnx(graph.inputs, graph.outputs, verify=False)
