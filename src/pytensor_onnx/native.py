@@ -178,7 +178,7 @@ def has_kernel(function: str) -> bool:
     return library() is not None and bool(handle().pytensor_onnx_has_kernel(function.encode()))
 
 
-class _Array(ctypes.Structure):
+class Array(ctypes.Structure):
     """An array as the library reads it: `Array` of native/kernel.h."""
 
     _fields_ = (
@@ -188,6 +188,15 @@ class _Array(ctypes.Structure):
         ("shape", ctypes.c_int64 * 8),
         ("data", ctypes.c_void_p),
     )
+
+
+def describe(array: Array, value: np.ndarray) -> None:
+    """Write type, shape and address of a contiguous array, which the caller keeps."""
+    import onnx
+
+    array.dtype = onnx.helper.np_dtype_to_tensor_dtype(value.dtype)
+    array.rank, array.size, array.data = value.ndim, value.size, value.ctypes.data
+    array.shape[: value.ndim] = value.shape
 
 
 def time_tape(
@@ -224,14 +233,9 @@ def time_tape(
     RuntimeError
         If the library refuses to run the tape for these inputs, with its reason.
     """
-    import onnx
-
-    arrays = (_Array * (len(inputs) + 1))()
+    arrays = (Array * (len(inputs) + 1))()
     for array, x in zip(arrays, inputs, strict=False):
-        dtype = onnx.helper.np_dtype_to_tensor_dtype(x.dtype)
-        shape = (ctypes.c_int64 * 8)(*x.shape)
-        array.dtype, array.rank, array.size = dtype, x.ndim, x.size
-        array.shape, array.data = shape, x.ctypes.data
+        describe(array, x)
     times = (ctypes.c_int64 * (instructions + 1))()
     first, whole, late = (ctypes.c_int * (instructions + 1))(), ctypes.c_int64(), ctypes.c_int()
     problem = handle().pytensor_onnx_time_tape(

@@ -42,6 +42,7 @@ def test_regions_stay_until_they_have_refused_often(monkeypatch):
     refuse = runtime["refuse"]
 
     monkeypatch.setattr(session, "_run", refuse)
+    monkeypatch.setattr(session, "direct", lambda *arrays: None)
     for _ in range(MOST_REFUSALS):
         assert session.has_regions
         np.testing.assert_array_equal(session.run({"x": np.zeros(2)})[0], [1, 1])

@@ -179,13 +179,13 @@ def test_refused_argument_is_named():
 @pytest.fixture
 def meeting(monkeypatch):
     """Let every run of a session wait until two of them are under way."""
-    run, barrier = Session.run_checked, threading.Barrier(2, timeout=5)
+    run, barrier = Session.run_by_runtime, threading.Barrier(2, timeout=5)
 
     def wait_and_run(self, feed):
         barrier.wait()
         return run(self, feed)
 
-    monkeypatch.setattr(Session, "run_checked", wait_and_run)
+    monkeypatch.setattr(Session, "run_by_runtime", wait_and_run)
 
 
 @pytest.mark.usefixtures("meeting")

@@ -122,7 +122,7 @@ def test_an_exception_at_any_instruction_leaves_all_updates_or_none(profile):
     updates = {v: v + x for v in variables}
     f = pytensor.function([x], variables[0], updates=updates, mode="ONNX", profile=profile)
     f(1.0)
-    places = {"update", "__call__", "run_checked", "own_types", "thunk"}
+    places = {"update", "__call__", "run_checked", "run_by_runtime", "own_types", "thunk"}
 
     def run(limit):
         """Call the function and raise at an instruction, and return whether it came to it."""

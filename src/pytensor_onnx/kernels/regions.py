@@ -82,12 +82,15 @@ class Fusion:
         The nodes that are in no region.
     given
         Inputs of the model from whose values sizes follow.
+    is_whole
+        Whether one region is the whole model but for constants.
     """
 
     model: bytes | None
     regions: tuple[Region, ...] = ()
     stayed: tuple[Stayed, ...] = ()
     given: tuple[str, ...] = ()
+    is_whole: bool = False
 
     def lines(self) -> list[str]:
         """Return a line for each region, and for each reason why ONNX Runtime runs nodes."""
@@ -146,7 +149,10 @@ def fuse(source: bytes, *, every_size: bool = False) -> Fusion:
         if constant.name in weights:
             constant.raw_data = weights[constant.name]
     given = tuple(sorted(pass_.knowledge.given))
-    return Fusion(model.SerializeToString(), tuple(pass_.regions), tuple(pass_.stayed), given)
+    is_whole = whole_region(model.graph) is not None
+    return Fusion(
+        model.SerializeToString(), tuple(pass_.regions), tuple(pass_.stayed), given, is_whole
+    )
 
 
 def _name_functions(graph: onnx.GraphProto, outer: Scope | None) -> None:

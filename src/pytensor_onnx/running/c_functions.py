@@ -16,8 +16,8 @@ from onnx import numpy_helper
 
 from pytensor_onnx import native
 from pytensor_onnx.errors import RunError
-from pytensor_onnx.kernels.limits import AXES
 from pytensor_onnx.kernels.regions import whole_region
+from pytensor_onnx.native import Array, describe
 from pytensor_onnx.running.session import Session
 
 DENSITY = ctypes.CFUNCTYPE(
@@ -39,18 +39,6 @@ results, which it writes, and the address of the two addresses.
 """
 
 
-class _Array(ctypes.Structure):
-    """An array as the library reads it."""
-
-    _fields_ = (
-        ("dtype", c_int32),
-        ("rank", c_int32),
-        ("size", c_int64),
-        ("shape", c_int64 * AXES),
-        ("data", c_void_p),
-    )
-
-
 class _Settings(ctypes.Structure):
     """How the library opens a model."""
 
@@ -61,7 +49,7 @@ class _Settings(ctypes.Structure):
         ("plain_bytes", c_uint64),
         ("tape", c_char_p),
         ("tape_bytes", c_uint64),
-        ("operands", POINTER(_Array)),
+        ("operands", POINTER(Array)),
         ("places", POINTER(c_int64)),
         ("entries", POINTER(c_char_p)),
         ("entry_count", c_int64),
@@ -100,10 +88,10 @@ class CModel:
     ) -> None:
         opened = _library()
         self._kept: list[Any] = []
-        settings, arrays = _Settings(size=size, dtype=_number("float64")), (_Array * 1)()
+        settings, arrays = _Settings(size=size, dtype=_number("float64")), (Array * 1)()
         if session is not None:
             names = [point, *(name for name in session.input_names if name != point)]
-            arrays = (_Array * len(names))()
+            arrays = (Array * len(names))()
             for i, name in enumerate(names[1:], 1):
                 arrays[i] = self._array(np.asarray(data[name], session.input_dtype(name)))
             self._set_model(settings, session, names)
@@ -127,15 +115,15 @@ class CModel:
         settings.outputs, settings.output_count = self._texts(outputs), len(outputs)
         settings.dtype = _number(str(session.input_dtype(names[0])))
 
-    def _set_tape(self, settings: _Settings, session: Session, given: dict[str, _Array]) -> None:
+    def _set_tape(self, settings: _Settings, session: Session, given: dict[str, Array]) -> None:
         """Have the model run without a session where one region is all of it."""
         graph = onnx.load_model_from_string(session.serialized[0]).graph
         region, point = whole_region(graph), next(iter(given))
         arrays = {x.name: self._array(numpy_helper.to_array(x)) for x in graph.initializer}
-        arrays |= given | {point: _Array(settings.dtype, 1, settings.size, (settings.size,))}
+        arrays |= given | {point: Array(settings.dtype, 1, settings.size, (settings.size,))}
         if region is None or not arrays.keys() >= set(region.input):
             return
-        operands = (_Array * (len(region.input) + 1))(*(arrays[name] for name in region.input))
+        operands = (Array * (len(region.input) + 1))(*(arrays[name] for name in region.input))
         names = list(session.output_names)
         places = (c_int64 * len(names))(*(names.index(name) for name in region.output))
         tape = region.attribute[0].s
@@ -148,11 +136,11 @@ class CModel:
         self._kept.append(array)
         return ctypes.cast(array, POINTER(c_char_p))
 
-    def _array(self, value: np.ndarray) -> _Array:
-        value = np.array(value, order="C")
+    def _array(self, value: np.ndarray) -> Array:
+        array, value = Array(), np.array(value, order="C")
         self._kept.append(value)
-        shape = (c_int64 * AXES)(*value.shape)
-        return _Array(_number(value.dtype), value.ndim, value.size, shape, value.ctypes.data)
+        describe(array, value)
+        return array
 
 
 def log_density() -> int:

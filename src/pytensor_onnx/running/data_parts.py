@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
+from textwrap import indent
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -232,16 +233,16 @@ def _part(model: ir.Model, nodes: list[ir.Node], given: list[str], outputs: list
 
 
 _WRITTEN = """
-known = session.known
+known = divided.known
 if known:
     {data}
     {kept}{results} = known
     if {same}:
         try:
-            return run_rest({{{feed}}})
+{rest}
         except Exception as error:
-            return session.after(error, {{{whole}}})
-return session.run({{{whole}}})
+            return divided.after(error, {{{whole}}})
+return divided.run({{{whole}}})
 """
 """Code that runs the rest at once where the data are the same: loops take a µs longer."""
 
@@ -384,16 +385,16 @@ class DividedSession:
         given = {name: f"a{i}" for i, name in enumerate(self.data.input_names)}
         feed = {x: given.get(x, values[x]) for x in self._given}
         feed |= {name: f"r{i}" for i, name in enumerate(self.data.output_names)}
+        rest, names = self.rest.written_run(feed)
         source = _WRITTEN.format(
             data="; ".join(f"{a} = {values[name]}" for name, a in given.items()),
             kept="".join(f"k{a}, b{a}, " for a in given.values()),
             same=" and ".join(self._test(name, a) for name, a in given.items()),
             results="".join(f"r{i}, " for i in range(len(self.data.output_names))),
-            feed=", ".join(f"{name!r}: {x}" for name, x in feed.items()),
+            rest=indent(rest, " " * 12),
             whole=", ".join(f"{name!r}: {x}" for name, x in values.items()),
         )
-        names = {"session": self, "run_rest": self.rest.run_checked, "equals": _equals}
-        return source, names
+        return source, {**names, "divided": self, "equals": _equals}
 
     def _test(self, name: str, a: str) -> str:
         """Return an expression for whether an array is the one of the kept results."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from pytensor_onnx import native
 from pytensor_onnx.errors import InputError, PyTensorONNXError
+from pytensor_onnx.running.direct_calls import DirectCall, direct_call, no_call
 from pytensor_onnx.running.ort_optimizers import (
     INLINE_LATE,
     PROVIDERS,
@@ -150,6 +151,15 @@ class Session:
     in_full
         Function that opens a session of the same graph in which all functions have bodies and none
         a kernel: it tells the user's own error where a kernel refuses operands.
+
+    Attributes
+    ----------
+    direct
+        Function of arrays of `names_with_defaults` that runs a model of one region without the
+        runtime; it returns None for arguments that are no such arrays, and where the region refuses
+        them.
+    names_with_defaults
+        Names of the inputs, those with a default last.
     """
 
     def __init__(
@@ -191,6 +201,8 @@ class Session:
             self.work = None
         given = [x for x in self.runtime.get_inputs() if x.name not in self._weights]
         self.input_names = [x.name for x in given]
+        defaults = (x.name for x in self.runtime.get_overridable_initializers())
+        self.names_with_defaults = [*self.input_names, *defaults]
         self.output_names = [x.name for x in self.runtime.get_outputs()]
         self.long_outputs = {
             i: _LONG_TYPES[x.type]
@@ -299,6 +311,14 @@ class Session:
         inner = getattr(runtime, "_sess", None) if self._is_on_cpu else None
         self.runtime, self.has_regions = runtime, has_regions
         self._run = getattr(inner, "run", runtime.run)
+        is_whole = has_regions and self._fusion is not None and self._fusion.is_whole
+        self.direct: DirectCall = self._first_direct if is_whole else no_call
+
+    def _first_direct(self, *arrays: Any) -> list[np.ndarray] | None:
+        """Make the direct call of a model that is one region, which reading it again takes."""
+        model, _ = self.serialized
+        self.direct = direct_call(model, self.names_with_defaults, self.output_names)
+        return self.direct(*arrays)
 
     def add_regions(self) -> None:
         """Run nodes together in the native library from now on, where the options allow it."""
@@ -442,6 +462,15 @@ class Session:
 
     def run_checked(self, feed: Mapping[str, Any]) -> list[np.ndarray]:
         """Run the model once for inputs whose sizes `check_sizes` has seen."""
+        if self.direct is not no_call:
+            # An input with a default may be missing.
+            results = self.direct(*map(feed.get, self.names_with_defaults))
+            if results is not None:
+                return results
+        return self.run_by_runtime(feed)
+
+    def run_by_runtime(self, feed: Mapping[str, Any]) -> list[np.ndarray]:
+        """Run the model once by ONNX Runtime, as `run_checked`."""
         if self._weights:
             feed = {**self._weights, **feed}
         try:
@@ -453,7 +482,7 @@ class Session:
         return self.own_types(results) if self.long_outputs else results
 
     def written_run(self, values: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
-        """Return code that runs the model as `run_checked`, and the names in it.
+        """Return code that runs the model as `run_checked`, and the names in it: run, session.
 
         Parameters
         ----------
@@ -461,7 +490,12 @@ class Session:
             Expression for the value of each input by name.
         """
         feed = ", ".join(f"{name!r}: {x}" for name, x in values.items())
-        return f"return run({{{feed}}})", {"run": self.run_checked}
+        names = {"run": self.run_by_runtime, "session": self}
+        if self.direct is no_call or values.keys() != {*self.names_with_defaults}:
+            return f"return run({{{feed}}})", names
+        arrays = ", ".join(values[name] for name in self.names_with_defaults)
+        code = f"results = session.direct({arrays})\n"
+        return f"{code}return run({{{feed}}}) if results is None else results", names
 
     def own_types(self, results: list[np.ndarray]) -> list[np.ndarray]:
         """Return results of the runtime in NumPy's own types."""
