@@ -8,7 +8,7 @@ import numpy as np
 import scipy.special
 from pytensor.scalar import math as psm
 
-from pytensor_onnx.ops.special import special_ops
+from pytensor_onnx.functions.special.modified_bessel import i0e, i1e
 from tests.operations.record import WIDE, special
 from tests.operations.regions import FLOAT32, FLOAT64, Accuracy, Region, linear, logarithmic, tiny
 
@@ -120,13 +120,13 @@ OPERATIONS = [
         is_slow=True,
     ),
     special(
-        Accuracy(special_ops.I0e, partial(scaled, 0), SCALED, scipy.special.i0e),
+        Accuracy(i0e.op_type, partial(scaled, 0), SCALED, scipy.special.i0e),
         kernel=WIDE,
         is_slow=True,
         ulp_again=4,
     ),
     special(
-        Accuracy(special_ops.I1e, partial(scaled, 1), SCALED, scipy.special.i1e),
+        Accuracy(i1e.op_type, partial(scaled, 1), SCALED, scipy.special.i1e),
         kernel=WIDE,
         is_slow=True,
         ulp_again=4,

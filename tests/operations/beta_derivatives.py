@@ -5,7 +5,11 @@ from collections.abc import Callable
 import mpmath as mp
 import numpy as np
 
-from pytensor_onnx.ops.special.special_ops import BetaIncByFirst, BetaIncBySecond, BetaIncByThird
+from pytensor_onnx.functions.special.beta_derivatives import (
+    betainc_by_first,
+    betainc_by_second,
+    betainc_by_third,
+)
 from tests.operations.incomplete_beta import (
     anywhere,
     around_mean,
@@ -110,7 +114,11 @@ DENSITIES = [
 
 
 OPERATIONS = [
-    special(Accuracy(BetaIncByFirst, exact_derivative(0), REGIONS, size=12), is_slow=True),
-    special(Accuracy(BetaIncBySecond, exact_derivative(1), REGIONS, size=12), is_slow=True),
-    special(Accuracy(BetaIncByThird, exact_density, DENSITIES), is_slow=True),
+    special(
+        Accuracy(betainc_by_first.op_type, exact_derivative(0), REGIONS, size=12), is_slow=True
+    ),
+    special(
+        Accuracy(betainc_by_second.op_type, exact_derivative(1), REGIONS, size=12), is_slow=True
+    ),
+    special(Accuracy(betainc_by_third.op_type, exact_density, DENSITIES), is_slow=True),
 ]

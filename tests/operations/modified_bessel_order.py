@@ -9,7 +9,7 @@ import numpy as np
 import scipy.special
 from pytensor.scalar import math as psm
 
-from pytensor_onnx.ops.special.special_ops import Kv, TimesIv
+from pytensor_onnx.functions.special.modified_bessel import kv, times_iv
 from tests.operations.record import special
 from tests.operations.regions import BOTH, FLOAT64, Accuracy, Region
 
@@ -161,7 +161,7 @@ OPERATIONS = [
     special(Accuracy(psm.Kve, exact_kve, REGIONS, scipy.special.kve, 50), is_slow=True),
     special(
         Accuracy(
-            TimesIv,
+            times_iv.op_type,
             lambda factor, v, x: factor * exact_ive(v, x) * mp.exp(x),
             [with_factors(region) for region in (*IN_RANGE, overflowing_exponentials(730))],
             lambda factor, v, x: factor * scipy.special.iv(v, x),
@@ -171,7 +171,7 @@ OPERATIONS = [
     ),
     special(
         Accuracy(
-            Kv,
+            kv.op_type,
             lambda v, x: exact_kve(v, x) * mp.exp(-x),
             [*IN_RANGE, overflowing_exponentials(700)],
             scipy.special.kv,

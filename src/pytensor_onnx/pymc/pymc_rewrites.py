@@ -11,7 +11,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_onnx.functions.registry import define_late
-from pytensor_onnx.ops.special.special_ops import i0e, i1e
+from pytensor_onnx.functions.special.modified_bessel import i0e, i1e
 from pytensor_onnx.rewriting import register_onnx
 from pytensor_onnx.rules import part_of, rewrites_nodes
 

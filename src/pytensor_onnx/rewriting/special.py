@@ -16,15 +16,13 @@ from pytensor.scalar.math import I0, GammaLn, Ive, Kve
 from pytensor.tensor.rewriting.basic import elemwise_of
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.ops.special.special_ops import (
-    TimesIv,
+from pytensor_onnx.functions.special.beta_derivatives import (
     betainc_by_first,
     betainc_by_second,
     betainc_by_third,
     derivative,
-    kv,
-    times_iv,
 )
+from pytensor_onnx.functions.special.modified_bessel import kv, times_iv
 from pytensor_onnx.rewriting.engine.predicates import (
     applies,
     elementwise,
@@ -92,7 +90,7 @@ def halve_bessel_terms(fgraph: FunctionGraph, node: Apply) -> list[Variable] | N
 
 
 def _grows(x: TensorVariable) -> bool:
-    return elementwise(x, I0 | TimesIv) is not None
+    return elementwise(x, I0 | times_iv.op_type) is not None
 
 
 @graph_rewriter

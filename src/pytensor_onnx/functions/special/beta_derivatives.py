@@ -8,14 +8,21 @@ logarithms of the gamma function.
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
+from pytensor.compile.mode import Mode
+from pytensor.graph.basic import Variable
+from pytensor.scalar.basic import float64
+from pytensor.scalar.math import betainc, betainc_grad
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
-from pytensor_onnx.functions.registry import define
+from pytensor_onnx.functions.operation import operation
 from pytensor_onnx.functions.special.arithmetic import (
     constant,
     if_any_of_few,
@@ -37,12 +44,30 @@ from pytensor_onnx.functions.special.exponential import log1p, portable_log
 from pytensor_onnx.functions.special.gamma import LARGEST_STEP, psi_growth
 from pytensor_onnx.functions.special.gammainc import log1p_less_argument
 from pytensor_onnx.functions.special.psi import log_less_psi
-from pytensor_onnx.ops.special.special_ops import BetaIncByFirst, BetaIncBySecond, BetaIncByThird
 
 
-@define(BetaIncByFirst)
+def derivative(index: int, arguments: Sequence[Variable]) -> Variable:
+    """Return the scalar graph that PyTensor has for the derivative by one of the arguments."""
+    if index < 2:
+        return betainc_grad(*arguments, index == 0)
+    result = betainc(*arguments)
+    product = betainc.pullback(arguments, [result], [result.type()])[index]
+    return product.owner.inputs[1]
+
+
+@cache
+def _compiled(index: int) -> Callable[..., Any]:
+    arguments = [float64(name) for name in "abx"]
+    return pytensor.function(arguments, derivative(index, arguments), mode=Mode("py", None))
+
+
+def _of_pytensor(index: int, *arguments: Any) -> Any:
+    return _compiled(index)(*arguments)
+
+
+@operation(reference=partial(_of_pytensor, 0), name="BetaIncByFirst")
 @in_float64
-def by_first(a: TensorVariable, b: TensorVariable, x: TensorVariable) -> TensorVariable:
+def betainc_by_first(a: TensorVariable, b: TensorVariable, x: TensorVariable) -> TensorVariable:
     """Differentiate the regularized incomplete beta function by its first parameter.
 
     NaN outside of the domain, and where a parameter is zero or infinite.
@@ -50,16 +75,16 @@ def by_first(a: TensorVariable, b: TensorVariable, x: TensorVariable) -> TensorV
     return _derivative(a, b, x, is_first=True)
 
 
-@define(BetaIncBySecond)
+@operation(reference=partial(_of_pytensor, 1), name="BetaIncBySecond")
 @in_float64
-def by_second(a: TensorVariable, b: TensorVariable, x: TensorVariable) -> TensorVariable:
-    """Differentiate by the second parameter, with the remarks of `by_first`."""
+def betainc_by_second(a: TensorVariable, b: TensorVariable, x: TensorVariable) -> TensorVariable:
+    """Differentiate by the second parameter, with the remarks of `betainc_by_first`."""
     return _derivative(a, b, x, is_first=False)
 
 
-@define(BetaIncByThird)
+@operation(reference=partial(_of_pytensor, 2), name="BetaIncByThird")
 @in_float64
-def by_third(a: TensorVariable, b: TensorVariable, x: TensorVariable) -> TensorVariable:
+def betainc_by_third(a: TensorVariable, b: TensorVariable, x: TensorVariable) -> TensorVariable:
     """Differentiate by the third argument: the density of the beta distribution.
 
     NaN outside of the domain, and where a parameter is zero or infinite.

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.conditional.op import ifelse
-from pytensor.scalar.math import I0, I1, Ive, Kve
+from pytensor.scalar.math import I0, I1, Ive, Kve, ive as scalar_ive, special
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.operation import operation
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import (
     add_with_error,
@@ -48,7 +49,6 @@ from pytensor_onnx.functions.special.exponential import (
 )
 from pytensor_onnx.functions.special.gamma import scaled_gamma
 from pytensor_onnx.functions.special.psi import alternating_sine_pi, is_even
-from pytensor_onnx.ops.special.special_ops import I0e, I1e, Kv, TimesIv
 
 _FIRST, _LAST = 5.0, 16.0
 # Chosen so that the constant coefficients lie within 0.2 ulp of floating-point numbers.
@@ -72,7 +72,7 @@ def i1(x: TensorVariable) -> TensorVariable:
     return pt.switch(pt.abs(x) > constant(x, _FIRST), pt.sign(x) * large, small)
 
 
-@define(I0e)
+@operation(reference=lambda x: scalar_ive.impl(0, x))
 def i0e(x: TensorVariable) -> TensorVariable:
     """Compute ``exp(-|x|)`` times the modified Bessel function I0."""
     a = pt.abs(x)
@@ -80,7 +80,7 @@ def i0e(x: TensorVariable) -> TensorVariable:
     return pt.switch(a > constant(x, _FIRST), _scaled(a, I0_MIDDLE, I0_LARGE), _damped(near, a))
 
 
-@define(I1e)
+@operation(reference=lambda x: scalar_ive.impl(1, x))
 def i1e(x: TensorVariable) -> TensorVariable:
     """Compute ``exp(-|x|)`` times the modified Bessel function I1."""
     a, half = pt.abs(x), x * constant(x, 0.5)
@@ -267,7 +267,7 @@ def ive(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     return _first_kind(v, x)
 
 
-@define(TimesIv)
+@operation(reference=lambda factor, v, x: factor * special.iv(v, x))
 @in_float64
 def times_iv(factor: TensorVariable, v: TensorVariable, x: TensorVariable) -> TensorVariable:
     """Multiply the modified Bessel function of the first kind by ``factor``.
@@ -278,7 +278,11 @@ def times_iv(factor: TensorVariable, v: TensorVariable, x: TensorVariable) -> Te
     return _first_kind(v, x, factor)
 
 
-@define(Kv)
+def _kv_of_scipy(v: Any, x: Any) -> Any:
+    return special.kv(v, x)
+
+
+@operation(reference=_kv_of_scipy)
 @in_float64
 def kv(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     """Compute the modified Bessel function of the second kind, where that is finite.
