@@ -12,7 +12,7 @@ from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.op import Op
 from pytensor.graph.type import Type
-from pytensor.scalar.basic import ScalarOp, upcast, upgrade_to_float_no_complex
+from pytensor.scalar.basic import ScalarOp, ScalarType, upcast, upgrade_to_float_no_complex
 from pytensor.tensor.basic import as_tensor_variable
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
@@ -54,11 +54,19 @@ class Operation[**P, R]:
     def op(self, **attributes: Any) -> Op:
         """Return the Op with attributes, without the `Blockwise` for a batch."""
         if issubclass(self.op_type, ScalarOp):
-            return Elemwise(self.op_type(upgrade_to_float_no_complex, name=self.__name__))
+            return Elemwise(self.op_type(name=self.__name__))
         return self.op_type(**attributes)
 
     def __reduce__(self) -> str:
         return self.__name__
+
+
+class DefinedScalarOp(ScalarOp):
+    """Base of the elementwise Ops that `operation` makes."""
+
+    def output_types(self, types: list[ScalarType]) -> list[ScalarType]:
+        """Return the widest floating dtype of the operands for each result."""
+        return [*upgrade_to_float_no_complex(*types)] * self.nout
 
 
 class DefinedOp(Op):
@@ -105,14 +113,15 @@ class DefinedOp(Op):
 
     def _sizes(self, shapes: Any) -> dict[str, Any]:
         """Return the known sizes of axes, by the first operand that has them."""
-        inputs, _ = core_axes(self.gufunc_signature)
+        inputs, outputs = core_axes(self.gufunc_signature)
         given = [
             (axis, size)
             for axes, shape in zip(inputs, shapes, strict=True)
             for axis, size in zip(axes, shape, strict=True)
             if size is not None
         ]
-        return dict(reversed(given))
+        numbers = {axis: int(axis) for axes in outputs for axis in axes if axis.isdecimal()}
+        return numbers | dict(reversed(given))
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
         """Compute the results by the reference, or by PyTensor from the definition."""
@@ -157,6 +166,7 @@ def operation[**P, R](
     pullback: Callable[..., list[Variable]] | None = None,
     name: str | None = None,
     batches: bool = True,
+    results: int = 1,
 ) -> Callable[[Callable[P, R]], Operation[P, R]]:
     """Make an Op of its definition, a PyTensor expression, which is registered for the Op.
 
@@ -179,6 +189,8 @@ def operation[**P, R](
     name
         Name of the class and of the ONNX function. If omitted, the name of the expression in
         capitals: ``SecondLog`` for ``second_log``.
+    results
+        Number of the results of an elementwise operation.
 
     Returns
     -------
@@ -215,8 +227,8 @@ def operation[**P, R](
         if signature is None:
             if reference is None:
                 raise ValueError(f"the elementwise operation {name_of} has no reference")
-            base: type[Op] = ScalarOp
-            contents |= {"nin": len(parameters), "impl": staticmethod(reference)}
+            base: type[Op] = DefinedScalarOp
+            contents |= {"nin": len(parameters), "nout": results, "impl": staticmethod(reference)}
         else:
             base = DefinedOp
             sides = core_axes(signature) if isinstance(signature, str) else ()

@@ -25,7 +25,6 @@ Signature = str | Callable[[Any, int], str]
 DEFINITIONS: dict[type[Op], "Definition"] = {}
 
 PACKAGES: dict[str, tuple[str, ...]] = {
-    "pytensor_onnx.functions.complex": ("pytensor_onnx.ops.complex",),
     "pytensor_onnx.functions.linalg": (
         "pytensor.tensor.linalg.",
         "pytensor_onnx.ops.linalg.complex_matrices",

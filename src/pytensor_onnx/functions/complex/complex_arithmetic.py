@@ -7,19 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
-from pytensor_onnx.functions.registry import define
+from pytensor_onnx.functions.operation import operation
 from pytensor_onnx.functions.special.arithmetic import constant
-from pytensor_onnx.ops.complex import (
-    ComplexCumProd,
-    ComplexProd,
-    ComplexSign,
-    ComplexSqrt,
-    Hypotenuse,
-)
 
 PairOfParts = tuple[TensorVariable, TensorVariable]
 """Real and imaginary part."""
@@ -178,7 +172,29 @@ def root(z: Parts) -> Parts:
     return Parts(pt.switch(is_left, shorter, longer), pt.switch(pt.lt(z.imag, 0.0), -imag, imag))
 
 
-@define(Hypotenuse)
+def of_complex(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Return `operation` for the parts of a function of complex numbers.
+
+    Parameters
+    ----------
+    function
+        The function of NumPy or SciPy.
+    name
+        Name of the class.
+    """
+
+    def reference(*parts: Any) -> tuple[Any, Any]:
+        # Parts may be infinite, which a sum with ``1j`` would mix.
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        numbers = [np.array(pair, "float64").view("complex128")[0] for pair in pairs]
+        with np.errstate(all="ignore"):
+            result = function(*numbers)
+        return result.real, result.imag
+
+    return operation(reference=reference, results=2, name=name)
+
+
+@operation(reference=np.hypot)
 def hypotenuse(a: TensorVariable, b: TensorVariable) -> TensorVariable:
     """Return the square root of ``a**2 + b**2`` without overflow.
 
@@ -198,7 +214,7 @@ def hypotenuse(a: TensorVariable, b: TensorVariable) -> TensorVariable:
     return pt.switch(pt.isinf(a) | pt.isinf(b), constant(a, float("inf")), result)
 
 
-@define(ComplexSign)
+@of_complex(np.sign, "ComplexSign")
 def sign(a: TensorVariable, b: TensorVariable) -> PairOfParts:
     """Return the number over its absolute value, zero for zero.
 
@@ -210,7 +226,7 @@ def sign(a: TensorVariable, b: TensorVariable) -> PairOfParts:
     [0.6, -0.8]
     """
     zero, one = constant(a, 0.0), constant(a, 1.0)
-    size = hypotenuse(a, b)
+    size = hypotenuse.expression(a, b)
     divisor = pt.switch(pt.eq(size, zero), one, size)
 
     def part(x: TensorVariable, other: TensorVariable) -> TensorVariable:
@@ -221,7 +237,7 @@ def sign(a: TensorVariable, b: TensorVariable) -> PairOfParts:
     return part(a, b), part(b, a)
 
 
-@define(ComplexSqrt)
+@of_complex(np.sqrt, "ComplexSqrt")
 def sqrt(a: TensorVariable, b: TensorVariable) -> PairOfParts:
     """Return the square root with a real part that is not negative.
 
@@ -286,7 +302,18 @@ def is_finite(x: TensorVariable) -> TensorVariable:
     return ~(pt.isinf(x) | pt.isnan(x))
 
 
-@define(ComplexProd, "(n,2)->(2)")
+def _products(pairs: np.ndarray) -> np.ndarray:
+    """Return the cumulative products, by NumPy."""
+    numbers = np.ascontiguousarray(pairs, "float64").view("complex128")
+    return numbers.cumprod(axis=-2).view("float64")
+
+
+def _product(pairs: np.ndarray) -> np.ndarray:
+    numbers = np.ascontiguousarray(pairs, "float64").view("complex128")
+    return numbers.prod(axis=-2).view("float64")
+
+
+@operation("(n,2)->(2)", reference=_product, name="ComplexProd")
 def prod(pairs: TensorVariable) -> TensorVariable:
     """Return the products, of halves of the numbers until one is left.
 
@@ -310,7 +337,7 @@ def prod(pairs: TensorVariable) -> TensorVariable:
     return last[..., 0, :]
 
 
-@define(ComplexCumProd, "(n,2)->(n,2)")
+@operation("(n,2)->(n,2)", reference=_products, name="ComplexCumProd")
 def cumprod(pairs: TensorVariable) -> TensorVariable:
     """Return the cumulative products, over twice as many numbers in each step.
 

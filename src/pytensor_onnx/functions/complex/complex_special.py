@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.scalar.math import erf as scalar_erf, gamma as scalar_gamma, psi as scalar_psi
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.complex import complex_arithmetic
@@ -12,13 +13,12 @@ from pytensor_onnx.functions.complex.complex_arithmetic import (
     Parts,
     chosen,
     is_finite,
+    of_complex,
     quotient,
 )
-from pytensor_onnx.functions.registry import define
+from pytensor_onnx.functions.complex.elementary import log
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.psi import is_even, sine_pi
-from pytensor_onnx.ops import complex as ops
-from pytensor_onnx.ops.complex import ComplexErf
 
 # The gamma function of complex numbers and the derivative of its logarithm.
 #
@@ -45,7 +45,7 @@ _LEAST_IMAGINARY = 16.0
 """Imaginary part from which SciPy gives psi a limit at minus infinity."""
 
 
-@define(ops.ComplexGamma)
+@of_complex(scalar_gamma.impl, "ComplexGamma")
 def gamma(x: TensorVariable, y: TensorVariable) -> complex_arithmetic.PairOfParts:
     """Return the gamma function, computed in float64; NaN at poles and for infinite parts.
 
@@ -80,7 +80,7 @@ def gamma(x: TensorVariable, y: TensorVariable) -> complex_arithmetic.PairOfPart
     return tuple(pt.cast(pt.switch(is_defined, part, np.nan), dtype) for part in (real, imag))
 
 
-@define(ops.ComplexPsi)
+@of_complex(scalar_psi.impl, "ComplexPsi")
 def psi(x: TensorVariable, y: TensorVariable) -> complex_arithmetic.PairOfParts:
     """Return the derivative of the logarithm of the gamma function, computed in float64.
 
@@ -99,12 +99,12 @@ def psi(x: TensorVariable, y: TensorVariable) -> complex_arithmetic.PairOfParts:
     product, derivative, far = _recurrence(right)
     inverse = quotient(Parts(pt.ones_like(far.real), pt.zeros_like(far.real)), far)
     square = inverse * inverse
-    value = Parts(*ops.log(*far)) - inverse.scaled(pt.constant(0.5))
+    value = Parts(*log(*far)) - inverse.scaled(pt.constant(0.5))
     value = value - square * _polynomial(square, _PSI_SERIES) - quotient(derivative, product)
     value = chosen(is_left, value - _cotangent(z), value)
     is_real = pt.eq(z.imag, 0.0)
     is_limit = pt.isinf(z.real) | pt.isinf(z.imag)
-    limit = chosen(is_limit, Parts(*ops.log(*z)), value)
+    limit = chosen(is_limit, Parts(*log(*z)), value)
     real = pt.switch(is_real & ~is_limit, pt.psi(z.real), limit.real)
     imag = pt.switch(is_real & ~is_limit, z.imag, limit.imag)
     is_oscillating = pt.eq(z.real, -np.inf) & (pt.abs(z.imag) < _LEAST_IMAGINARY)
@@ -137,10 +137,10 @@ def _recurrence(z: Parts) -> tuple[Parts, Parts, Parts]:
 
 def _stirling_exponent(z: Parts) -> Parts:
     """Return ``log(gamma(z))`` far from zero, without multiples of ``2 pi i`` taken off."""
-    log = Parts(*ops.log(*z))
+    logarithm = Parts(*log(*z))
     inverse = quotient(Parts(pt.ones_like(z.real), pt.zeros_like(z.real)), z)
     series = inverse * _polynomial(inverse * inverse, _GAMMA_SERIES)
-    power = Parts(z.real - 0.5, z.imag) * Parts(log.real - 1.0, log.imag)
+    power = Parts(z.real - 0.5, z.imag) * Parts(logarithm.real - 1.0, logarithm.imag)
     constant = 0.5 * math.log(2 * math.pi) - 0.5
     return Parts(power.real + (series.real + constant), power.imag + series.imag)
 
@@ -188,7 +188,7 @@ _N_TRAPEZOIDAL = 26
 """Number of terms: they are largest at ``n = 2 |y|``, at most 13, and vanish 12 or 13 later."""
 
 
-@define(ComplexErf)
+@of_complex(scalar_erf.impl, "ComplexErf")
 def erf(x: TensorVariable, y: TensorVariable) -> PairOfParts:
     """Return the error function, computed in float64.
 

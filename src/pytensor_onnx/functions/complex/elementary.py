@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
@@ -9,34 +10,17 @@ from pytensor_onnx.functions.complex.complex_arithmetic import (
     PairOfParts,
     hypotenuse,
     is_finite,
+    of_complex,
     select,
     sqrt,
     with_sign,
 )
-from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.trigonometric import cos, sin
-from pytensor_onnx.ops.complex import (
-    ComplexArcCos,
-    ComplexArcCosh,
-    ComplexArcSinh,
-    ComplexArcTanh,
-    ComplexCosh,
-    ComplexExp,
-    ComplexExp2,
-    ComplexExpm1,
-    ComplexLog,
-    ComplexLog1p,
-    ComplexPower,
-    ComplexQuotient,
-    ComplexReciprocal,
-    ComplexSinh,
-    ComplexTanh,
-    part_sum,
-)
+from pytensor_onnx.ops.complex import part_sum
 
 
-@define(ComplexExp)
+@of_complex(np.exp, "ComplexExp")
 def exp(a: TensorVariable, b: TensorVariable) -> PairOfParts:
     """Return ``exp(a) cos(b)`` and ``exp(a) sin(b)``, finite where ``exp(a)`` overflows alone.
 
@@ -51,7 +35,7 @@ def exp(a: TensorVariable, b: TensorVariable) -> PairOfParts:
     return _at_angle(a, b, b, size, rest)
 
 
-@define(ComplexExp2)
+@of_complex(np.exp2, "ComplexExp2")
 def exp2(a: TensorVariable, b: TensorVariable) -> PairOfParts:
     """Return ``2**a cos(b log 2)`` and ``2**a sin(b log 2)``.
 
@@ -64,7 +48,7 @@ def exp2(a: TensorVariable, b: TensorVariable) -> PairOfParts:
     return _at_angle(a, b, angle, pt.exp2(a), constant(a, 1.0))
 
 
-@define(ComplexExpm1)
+@of_complex(np.expm1, "ComplexExpm1")
 def expm1(a: TensorVariable, b: TensorVariable) -> PairOfParts:
     """Return ``expm1(a) cos(b) - 2 sin(b / 2)**2`` and ``exp(a) sin(b)``.
 
@@ -102,7 +86,7 @@ def _at_angle(
     return real, pt.switch(is_limit & (a < zero), zero, imag)
 
 
-@define(ComplexLog)
+@of_complex(np.log, "ComplexLog")
 def log(a: TensorVariable, b: TensorVariable) -> PairOfParts:
     """Return the logarithm of the absolute value, and the angle.
 
@@ -127,7 +111,7 @@ def log_modulus(a: TensorVariable, b: TensorVariable) -> TensorVariable:
     return pt.switch(pt.isinf(a) | pt.isinf(b), constant(a, math.inf), result)
 
 
-@define(ComplexLog1p)
+@of_complex(np.log1p, "ComplexLog1p")
 def log1p(a: TensorVariable, b: TensorVariable) -> PairOfParts:
     """Return ``log(1 + z)`` of a complex number.
 
@@ -149,7 +133,7 @@ def log1p(a: TensorVariable, b: TensorVariable) -> PairOfParts:
 _BITS = 7
 
 
-@define(ComplexPower)
+@of_complex(np.power, "ComplexPower")
 def power(
     a: TensorVariable, b: TensorVariable, c: TensorVariable, d: TensorVariable
 ) -> PairOfParts:
@@ -164,7 +148,7 @@ def power(
     [-11.0, -2.0]
     """
     zero, one, nan = constant(a, 0.0), constant(a, 1.0), constant(a, math.nan)
-    real, imag = exp(*_times(c, d, *log(a, b)))
+    real, imag = exp.expression(*_times(c, d, *log.expression(a, b)))
     is_whole = pt.eq(d, zero) & pt.eq(c, pt.floor(c)) & (pt.abs(c) < constant(c, 100.0))
     by_products = _whole_power(a, b, pt.switch(is_whole, c, zero))
     real, imag = _select(~is_whole, (real, imag), by_products)
@@ -186,7 +170,7 @@ def _whole_power(a: TensorVariable, b: TensorVariable, n: TensorVariable) -> Pai
         result = _select(~is_odd, result, _times(*result, *square) if bit else square)
         rest = next_rest
         square = _times(*square, *square)
-    return _select(n >= zero, result, quotient(one, zero, *result))
+    return _select(n >= zero, result, quotient.expression(one, zero, *result))
 
 
 def _times(
@@ -199,7 +183,7 @@ def _select(condition: TensorVariable, x: PairOfParts, y: PairOfParts) -> PairOf
     return pt.switch(condition, x[0], y[0]), pt.switch(condition, x[1], y[1])
 
 
-@define(ComplexSinh)
+@of_complex(np.sinh, "ComplexSinh")
 def sinh(a: TensorVariable, b: TensorVariable) -> PairOfParts:
     """Return ``sinh(a) cos(b)`` and ``cosh(a) sin(b)``.
 
@@ -217,7 +201,7 @@ def sinh(a: TensorVariable, b: TensorVariable) -> PairOfParts:
     return real, imag
 
 
-@define(ComplexCosh)
+@of_complex(np.cosh, "ComplexCosh")
 def cosh(a: TensorVariable, b: TensorVariable) -> PairOfParts:
     """Return ``cosh(a) cos(b)`` and ``sinh(a) sin(b)``.
 
@@ -247,7 +231,7 @@ def _halves(a: TensorVariable) -> tuple[TensorVariable, TensorVariable, TensorVa
     return odd, growing + decaying, rest
 
 
-@define(ComplexTanh)
+@of_complex(np.tanh, "ComplexTanh")
 def tanh(a: TensorVariable, b: TensorVariable) -> PairOfParts:
     """Return the hyperbolic tangent.
 
@@ -284,7 +268,7 @@ def tanh(a: TensorVariable, b: TensorVariable) -> PairOfParts:
 # angles' inverses are these, turned by ``i``.
 
 
-@define(ComplexArcSinh)
+@of_complex(np.arcsinh, "ComplexArcSinh")
 def arcsinh(a: TensorVariable, b: TensorVariable) -> PairOfParts:
     """Return the inverse of the hyperbolic sine, with cuts on the imaginary axis beyond ``i``.
 
@@ -294,14 +278,14 @@ def arcsinh(a: TensorVariable, b: TensorVariable) -> PairOfParts:
     [1.469352, 1.06344]
     """
     zero, one = constant(a, 0.0), constant(a, 1.0)
-    (p, q), (r, s) = sqrt(one - b, -a), sqrt(one + b, a)
+    (p, q), (r, s) = sqrt.expression(one - b, -a), sqrt.expression(one + b, a)
     is_far = _is_far(a, b)
     real = pt.switch(is_far, with_sign(_log_twice(a, b), a), pt.arcsinh(p * s - q * r))
     x = pt.switch(is_far, pt.abs(a), p * r - q * s)
     return real, pt.arctan2(b, pt.switch(pt.eq(b, zero) & pt.isnan(a), one, x))
 
 
-@define(ComplexArcCosh)
+@of_complex(np.arccosh, "ComplexArcCosh")
 def arccosh(a: TensorVariable, b: TensorVariable) -> PairOfParts:
     """Return the inverse of the hyperbolic cosine, with a cut on the real axis below one.
 
@@ -311,7 +295,7 @@ def arccosh(a: TensorVariable, b: TensorVariable) -> PairOfParts:
     [1.316958, -3.141593]
     """
     one = constant(a, 1.0)
-    (p, q), (r, s) = sqrt(a - one, b), sqrt(a + one, b)
+    (p, q), (r, s) = sqrt.expression(a - one, b), sqrt.expression(a + one, b)
     is_far = _is_far(a, b)
     real = pt.switch(is_far, _log_twice(a, b), pt.arcsinh(p * r + q * s))
     y = with_sign(pt.switch(is_far, pt.abs(b), pt.abs(q)), b)
@@ -321,7 +305,7 @@ def arccosh(a: TensorVariable, b: TensorVariable) -> PairOfParts:
     return real, pt.switch(is_half, constant(a, math.pi / 2), imag)
 
 
-@define(ComplexArcCos)
+@of_complex(np.arccos, "ComplexArcCos")
 def arccos(a: TensorVariable, b: TensorVariable) -> PairOfParts:
     """Return the inverse of the cosine, with cuts on the real axis beyond one.
 
@@ -331,7 +315,7 @@ def arccos(a: TensorVariable, b: TensorVariable) -> PairOfParts:
     [1.143718, -1.528571]
     """
     one = constant(a, 1.0)
-    (p, q), (r, s) = sqrt(one - a, -b), sqrt(one + a, b)
+    (p, q), (r, s) = sqrt.expression(one - a, -b), sqrt.expression(one + a, b)
     is_far = _is_far(a, b)
     real = constant(a, 2.0) * pt.arctan2(p, r)
     imag = pt.arcsinh(r * q - s * p)
@@ -340,7 +324,7 @@ def arccos(a: TensorVariable, b: TensorVariable) -> PairOfParts:
     return real, pt.switch(is_far, -with_sign(_log_twice(a, b), b), imag)
 
 
-@define(ComplexArcTanh)
+@of_complex(np.arctanh, "ComplexArcTanh")
 def arctanh(a: TensorVariable, b: TensorVariable) -> PairOfParts:
     """Return the inverse of the hyperbolic tangent, with cuts on the real axis beyond one.
 
@@ -353,7 +337,7 @@ def arctanh(a: TensorVariable, b: TensorVariable) -> PairOfParts:
     is_far = _is_far(a, b)
     x = pt.switch(is_far, zero, pt.abs(a))
     y = pt.switch(is_far, zero, b)
-    distance = hypotenuse(one - x, y)
+    distance = hypotenuse.expression(one - x, y)
     is_pole = distance < constant(a, 1e-9, float32=1e-5)
     square = pt.switch(is_pole, one, distance * distance)
     near = pt.switch(
@@ -396,7 +380,7 @@ def _log_twice(a: TensorVariable, b: TensorVariable) -> TensorVariable:
 # results are NumPy's to the last bit, at zeros, infinities and NaN as well.
 
 
-@define(ComplexQuotient)
+@of_complex(np.true_divide, "ComplexQuotient")
 def quotient(
     a: TensorVariable, b: TensorVariable, c: TensorVariable, d: TensorVariable
 ) -> PairOfParts:
@@ -418,7 +402,7 @@ def quotient(
     return pt.switch(is_zero, a / zero, real), pt.switch(is_zero, b / zero, imag)
 
 
-@define(ComplexReciprocal)
+@of_complex(np.reciprocal, "ComplexReciprocal")
 def reciprocal(c: TensorVariable, d: TensorVariable) -> PairOfParts:
     """Return the parts of ``1 / (c + d i)``; both are NaN at zero.
 

@@ -15,6 +15,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.encodings.complex_numbers import REAL, ComplexNumbers
 from pytensor_onnx.encodings.registry import Tensors, registered
+from pytensor_onnx.functions.complex import complex_arithmetic, complex_special, elementary
 from pytensor_onnx.functions.complex.complex_arithmetic import Parts, chosen
 from pytensor_onnx.ops import complex as ops
 
@@ -199,7 +200,7 @@ def _power(x: Parts, y: Parts) -> Parts:
     if exponent in (1, 2, 3):
         square = x if exponent == 1 else _square(x)
         return _multiply(x, square) if exponent == 3 else square
-    return Parts(*ops.power(*x, *y))
+    return Parts(*elementary.power(*x, *y))
 
 
 def _constant(z: Parts) -> complex | None:
@@ -226,12 +227,12 @@ def _turned(formula: Formula) -> Formula:
 
 
 def _cosine(z: Parts) -> Parts:
-    return Parts(*ops.cosh(-z.imag, z.real))
+    return Parts(*elementary.cosh(-z.imag, z.real))
 
 
 def _scaled_log(factor: float) -> Formula:
     def formula(z: Parts) -> Parts:
-        real, imag = ops.log(*z)
+        real, imag = elementary.log(*z)
         by = np.asarray(factor, real.type.dtype)
         return Parts(real * by, imag * by)
 
@@ -271,42 +272,42 @@ def _log1mexp(z: Parts) -> Parts:
     """Return ``log(-expm1(z))``, or ``log1p(-exp(z))`` below ``-log(2)``."""
     limit, zero = (pt.constant(x, dtype=z.real.type.dtype) for x in (-math.log(2), 0.0))
     is_far = _ordered(pt.lt)(z, Parts(limit, zero))
-    near = ops.log(*(-part for part in ops.expm1(*z)))
-    far = ops.log1p(*(-part for part in ops.exp(*z)))
+    near = elementary.log(*(-part for part in elementary.expm1(*z)))
+    far = elementary.log1p(*(-part for part in elementary.exp(*z)))
     return Parts(*(pt.switch(is_far, x, y) for x, y in zip(far, near, strict=True)))
 
 
 _FORMULAS: dict[type[ps.ScalarOp], Formula] = {
-    ps.Abs: lambda z: ops.hypotenuse(*z),
+    ps.Abs: lambda z: complex_arithmetic.hypotenuse(*z),
     ps.Add: _chained(_add),
-    ps.ArcCos: _function(ops.arccos),
-    ps.ArcCosh: _function(ops.arccosh),
-    ps.ArcSin: _turned(_function(ops.arcsinh)),
-    ps.ArcSinh: _function(ops.arcsinh),
-    ps.ArcTan: _turned(_function(ops.arctanh)),
-    ps.ArcTanh: _function(ops.arctanh),
+    ps.ArcCos: _function(elementary.arccos),
+    ps.ArcCosh: _function(elementary.arccosh),
+    ps.ArcSin: _turned(_function(elementary.arcsinh)),
+    ps.ArcSinh: _function(elementary.arcsinh),
+    ps.ArcTan: _turned(_function(elementary.arctanh)),
+    ps.ArcTanh: _function(elementary.arctanh),
     ps.Cast: lambda z: z,
     ps.Complex: lambda x, y: Parts(x.real, y.real),
     ps.Conj: lambda z: Parts(z.real, -z.imag),
     ps.Cos: _cosine,
-    ps.Cosh: _function(ops.cosh),
+    ps.Cosh: _function(elementary.cosh),
     ps.EQ: _equal,
-    Erf: _function(ops.erf),
-    ps.Exp: _function(ops.exp),
-    ps.Exp2: _function(ops.exp2),
-    ps.Expm1: _function(ops.expm1),
+    Erf: _function(complex_special.erf),
+    ps.Exp: _function(elementary.exp),
+    ps.Exp2: _function(elementary.exp2),
+    ps.Expm1: _function(elementary.expm1),
     ps.GE: _ordered(pt.ge),
     ps.GT: _ordered(pt.gt),
-    Gamma: _function(ops.gamma),
+    Gamma: _function(complex_special.gamma),
     ps.Identity: lambda z: z,
     ps.Imag: lambda z: z.imag,
     ps.IsInf: lambda z: pt.isinf(z.real) | pt.isinf(z.imag),
     ps.IsNan: lambda z: pt.isnan(z.real) | pt.isnan(z.imag),
     ps.LE: _ordered(pt.le),
     ps.LT: _ordered(pt.lt),
-    ps.Log: _function(ops.log),
+    ps.Log: _function(elementary.log),
     ps.Log10: _scaled_log(1 / math.log(10)),
-    ps.Log1p: _function(ops.log1p),
+    ps.Log1p: _function(elementary.log1p),
     Log1mexp: _log1mexp,
     ps.Log2: _scaled_log(1 / math.log(2)),
     ps.Maximum: _chained(_extreme(pt.ge)),
@@ -315,17 +316,17 @@ _FORMULAS: dict[type[ps.ScalarOp], Formula] = {
     ps.NEQ: lambda x, y: ~_equal(x, y),
     ps.Neg: lambda z: Parts(-z.real, -z.imag),
     ps.Pow: _power,
-    Psi: _function(ops.psi),
+    Psi: _function(complex_special.psi),
     ps.Real: lambda z: z.real,
-    ps.Reciprocal: _function(ops.reciprocal),
+    ps.Reciprocal: _function(elementary.reciprocal),
     ps.Second: _second,
-    ps.Sign: _function(ops.sign),
-    ps.Sin: _turned(_function(ops.sinh)),
-    ps.Sinh: _function(ops.sinh),
+    ps.Sign: _function(complex_arithmetic.sign),
+    ps.Sin: _turned(_function(elementary.sinh)),
+    ps.Sinh: _function(elementary.sinh),
     ps.Sqr: _square,
-    ps.Sqrt: _function(ops.sqrt),
+    ps.Sqrt: _function(complex_arithmetic.sqrt),
     ps.Sub: _subtract,
-    ps.Tan: _turned(_function(ops.tanh)),
-    ps.Tanh: _function(ops.tanh),
-    ps.TrueDiv: _function(ops.quotient),
+    ps.Tan: _turned(_function(elementary.tanh)),
+    ps.Tanh: _function(elementary.tanh),
+    ps.TrueDiv: _function(elementary.quotient),
 }

@@ -25,6 +25,7 @@ from pytensor.tensor.signal.conv import Convolve1d, Convolve2d
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.encodings.registry import Tensors
+from pytensor_onnx.functions.complex.elementary import quotient
 from pytensor_onnx.functions.linalg.blocks import symmetric
 from pytensor_onnx.functions.linalg.complex_factors import doubled_matrix
 from pytensor_onnx.functions.linalg.solvers import (
@@ -33,7 +34,6 @@ from pytensor_onnx.functions.linalg.solvers import (
     rank_of,
     reciprocals,
 )
-from pytensor_onnx.ops import complex as ops
 from pytensor_onnx.ops.linalg.complex_matrices import (
     OF_PARTS,
     ComplexLstsq,
@@ -173,7 +173,7 @@ def solved_triangular(op: SolveTriangular, a: Parts, b: Parts) -> Parts:
 
 
 def _quotient(x: Parts, y: Parts) -> Parts:
-    return Parts(*ops.quotient(*x, *y))
+    return Parts(*quotient(*x, *y))
 
 
 def _paired(z: Parts, axis: int) -> TensorVariable:

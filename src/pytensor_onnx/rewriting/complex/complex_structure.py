@@ -44,8 +44,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.encodings.complex_numbers import REAL
 from pytensor_onnx.encodings.registry import Tensors
-from pytensor_onnx.functions.complex.complex_arithmetic import each, select
-from pytensor_onnx.ops.complex import ComplexCumProd, ComplexProd
+from pytensor_onnx.functions.complex.complex_arithmetic import cumprod, each, prod, select
 from pytensor_onnx.ops.elementwise import ChooseFrom
 from pytensor_onnx.rewriting.complex.complex_elementwise import (
     ENCODING,
@@ -344,7 +343,7 @@ def multiply_elements(op: Prod, node: Apply, inputs: Sequence[Tensors]) -> list[
         whole = joined(Parts(product, pt.zeros_like(product)))
         return [[whole if is_complex(output) else product]]
     pairs = reduced_last(pt.cast(inputs[0][0], accumulator), op.axis)
-    result = pt.cast(ComplexProd()(pairs), dtype)
+    result = pt.cast(prod(pairs), dtype)
     return [[result if is_complex(output) else parts_of(result).real]]
 
 
@@ -380,7 +379,7 @@ def accumulate(op: CumOp, node: Apply, inputs: Sequence[Tensors]) -> list[Tensor
         return by_part(op, node, inputs, slice(1))
     last = node.inputs[0].type.ndim - 1
     pairs = inputs[0][0].swapaxes(op.axis, last)
-    return [[ComplexCumProd()(pairs).swapaxes(op.axis, last)]]
+    return [[cumprod(pairs).swapaxes(op.axis, last)]]
 
 
 @ENCODING.rewrites(SearchsortedOp)
