@@ -16,6 +16,7 @@ from pytensor.graph.basic import Constant, Variable
 from pytensor.scalar.basic import ScalarOp
 from pytensor.tensor.elemwise import Elemwise
 
+from pytensor_onnx.functions.operation import DefinedScalarOp
 from pytensor_onnx.functions.registry import DEFINITIONS
 from pytensor_onnx.graph.traversal import FUNCTION_DOMAIN, STANDARD_DOMAIN
 from pytensor_onnx.late_names import import_modules
@@ -247,9 +248,10 @@ def _elementwise() -> dict[str, Elemwise]:
     for op_type, definition in DEFINITIONS.items():
         if not definition.is_elementwise or definition.keywords or not definition.is_own:
             continue
-        instance = next(
-            (v for v in vars(sys.modules[op_type.__module__]).values() if type(v) is op_type), None
-        )
+        known = vars(sys.modules[op_type.__module__]).values()
+        instance = next((v for v in known if type(v) is op_type), None)
+        if issubclass(op_type, DefinedScalarOp) and op_type.nout == 1:
+            instance = op_type(name=definition.expression.__name__)
         if isinstance(instance, ScalarOp):
             found[op_type.__name__] = Elemwise(instance)
     return found
