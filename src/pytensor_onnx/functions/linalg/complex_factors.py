@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 from pytensor.tensor.linalg.decomposition.lu import LU, LUFactor
 from pytensor.tensor.linalg.decomposition.qr import QR
 from pytensor.tensor.linalg.decomposition.svd import SVD
@@ -17,7 +16,6 @@ from pytensor_onnx.functions.linalg.blocks import (
     diagonals,
     finite,
     flat,
-    not_empty,
     power_of_two,
     scaled_parts,
     unflat,
@@ -30,52 +28,6 @@ from pytensor_onnx.functions.registry import define, own_signature
 from pytensor_onnx.ops.linalg.complex_matrices import NEARLY_LARGEST, OF_PARTS, HermitianEigh
 
 _NOT_SQUARE = "expected square matrix"
-
-
-@define(OF_PARTS[Cholesky], own_signature)
-def cholesky(real: TensorVariable, imag: TensorVariable, *, lower: bool) -> list[TensorVariable]:
-    """Parts of Cholesky factors of Hermitian matrices, column by column.
-
-    One triangle is read. All elements are NaN where a matrix is not positive definite.
-
-    Examples
-    --------
-    >>> import pytensor
-    >>> z = pt.zmatrix("z")
-    >>> factorise = pytensor.function([z], pt.linalg.cholesky(z), mode="ONNX")
-    >>> factorise([[4.0, -2j], [2j, 2.0]])
-    array([[2.+0.j, 0.+0.j],
-           [0.+1.j, 1.+0.j]])
-    """
-    like, n = real, checked_size(real, "Input array is expected to be square")
-    real, imag = (flat(x).astype("float64") for x in (real, imag))
-    real, imag = (real, imag) if lower else (real.mT, -imag.mT)
-    (real, size), (imag, _) = not_empty(real, n), not_empty(imag, n)
-
-    def step(k: TensorVariable, rest: TensorVariable) -> list[TensorVariable]:
-        n = rest.shape[1]
-        pivot = rest[:, k, k]
-        root = pt.switch(pt.gt(pivot, 0.0), pt.sqrt(pivot), np.nan)[:, None]
-        index = pt.arange(n)
-        is_below = pt.gt(index, k)
-        first = pt.switch(pt.eq(index, k), root, pt.switch(is_below, rest[:, :, k] / root, 0.0))
-        second = pt.switch(is_below, rest[:, :, n + k] / root, 0.0)
-        left = pt.stack([first, second], axis=2)
-        above = pt.concatenate([first, -second], axis=1)
-        below = pt.concatenate([second, first], axis=1)
-        return [rest - pt.matmul(left, pt.stack([above, below], axis=1)), left]
-
-    _, columns = iterate(
-        step,
-        [pt.concatenate([real, imag], axis=2)],
-        n_steps=size,
-        sequences=[pt.arange(size)],
-    )
-    valid = pt.switch(pt.isnan(columns).any(axis=(0, 2, 3)), np.nan, 0.0)[:, None, None]
-    columns = columns.transpose(3, 1, 2, 0)
-    first, second = columns[0, :, :n, :n] + valid, columns[1, :, :n, :n] + valid
-    factor = (first, second) if lower else (first.mT, -second.mT)
-    return [unflat(x.astype(like.type.dtype), like, n, n) for x in factor]
 
 
 class _Eliminated(NamedTuple):

@@ -8,7 +8,6 @@ import numpy as np
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.scalar import upcast
-from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 from pytensor.tensor.linalg.decomposition.eigen import Eig
 from pytensor.tensor.linalg.decomposition.lu import LU, LUFactor
 from pytensor.tensor.linalg.decomposition.qr import QR
@@ -224,7 +223,7 @@ OF_PARTS: dict[type[Op], type[OfParts]] = {
 }
 """Classes of the Ops on parts, for Ops on complex matrices."""
 
-for _core in (Cholesky, Det, LU, LUFactor, LUFactorTridiagonal, QR, QZ, Schur, SLogDet, SVD):
+for _core in (Det, LU, LUFactor, LUFactorTridiagonal, QR, QZ, Schur, SLogDet, SVD):
     OF_PARTS[_core] = new_class(
         f"{_core.__name__}OfParts", (OfParts,), exec_body=lambda x: x.update(__module__=__name__)
     )

@@ -164,10 +164,8 @@ def solved_triangular(op: SolveTriangular, a: Parts, b: Parts) -> Parts:
         b = _quotient(b, by)
     index = pt.arange(a.real.shape[-1])
     a = Parts(a.real, pt.switch(pt.eq(index[:, None], index), 0, a.imag))
-    above, below = (_paired(Parts(*x), -1) for x in ((a.real, -a.imag), (a.imag, a.real)))
-    matrix = _paired(Parts(above, below), -2)
     solver = SolveTriangular(lower=op.lower, unit_diagonal=True, b_ndim=op.b_ndim)
-    x = Blockwise(solver)(matrix, _paired(b, -op.b_ndim))
+    x = Blockwise(solver)(_in_pairs(a), _paired(b, -op.b_ndim))
     rest = (slice(None),) * (op.b_ndim - 1)
     return Parts(*(x[(..., slice(i, None, 2), *rest)] for i in range(2)))
 
@@ -184,6 +182,28 @@ def _paired(z: Parts, axis: int) -> TensorVariable:
     return stacked.reshape(sizes)
 
 
+def _in_pairs(a: Parts) -> TensorVariable:
+    """Return real matrices with the blocks ``[[Re z, -Im z], [Im z, Re z]]`` for elements."""
+    above, below = (_paired(Parts(*x), -1) for x in ((a.real, -a.imag), (a.imag, a.real)))
+    return _paired(Parts(above, below), -2)
+
+
+def factored(op: Cholesky, a: Parts) -> Parts:
+    """Return Cholesky factors, in float64; those of real matrices in pairs stand for them.
+
+    The real factor is unique, so that its blocks have the form of the others. One triangle is read,
+    without the imaginary parts of the diagonal, which are rounding errors in the factor. All
+    elements are NaN where a matrix is not positive definite.
+    """
+    dtype = a.real.type.dtype
+    is_diagonal = pt.eq(pt.arange(a.real.shape[-2])[:, None], pt.arange(a.real.shape[-1]))
+    real, imag = (x.astype("float64") for x in a)
+    pairs = _in_pairs(Parts(real, pt.switch(is_diagonal, 0.0, imag)))
+    factor = Blockwise(Cholesky(lower=op.lower))(pairs)
+    imag = pt.switch(is_diagonal, 0.0, factor[..., 1::2, ::2])
+    return Parts(factor[..., ::2, ::2].astype(dtype), imag.astype(dtype))
+
+
 def _solve_by_cholesky(op: CholeskySolve, factor: Parts, b: Parts) -> Parts:
     lower = factor if op.lower else _adjoint(factor)
     first = solved_triangular(SolveTriangular(lower=True, b_ndim=op.b_ndim), lower, b)
@@ -196,6 +216,7 @@ def _adjoint(z: Parts) -> Parts:
 
 
 _FORMULAS: dict[type[Op], Formula] = {
+    Cholesky: factored,
     CholeskySolve: _solve_by_cholesky,
     Expm: inverted,
     MatrixInverse: inverted,
@@ -252,7 +273,7 @@ def decompose_hermitian(op: Op, node: Apply, inputs: Sequence[Tensors]) -> Seque
     ]
     matrix, factor = given[0], None
     if len(given) == 2:
-        factor = Parts(*Blockwise(of_parts(Cholesky(lower=True)))(*given[1]))
+        factor = factored(Cholesky(lower=True), given[1])
         matrix = _divided(matrix, factor)
     if isinstance(core, Eigvalsh):
         return [[_eigenvalues(matrix)]]
