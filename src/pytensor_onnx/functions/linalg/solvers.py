@@ -188,10 +188,10 @@ def pinv(x: TensorVariable, *, hermitian: bool) -> TensorVariable:
     wide, cutoff = (x, _NARROW_CUTOFF) if is_narrow() else (x.astype("float64"), _CUTOFF)
     if hermitian:
         w, v = pt.linalg.eigh(wide)
-        left, right = v, v * reciprocals(w, cutoff)[..., None, :]
+        left, right = v, v * _reciprocals(w, cutoff)[..., None, :]
     else:
         u, s, vt = pt.linalg.svd(wide, full_matrices=False)
-        left, right = vt.mT, u * reciprocals(s, cutoff)[..., None, :]
+        left, right = vt.mT, u * _reciprocals(s, cutoff)[..., None, :]
     return pt.matmul(left, right.mT).astype(x.type.dtype)
 
 
@@ -214,35 +214,19 @@ def lstsq(x: TensorVariable, y: TensorVariable, rcond: TensorVariable) -> list[T
     dtype = "float32" if is_narrow() else "float64"
     x, y, rcond = (z.astype(dtype) for z in (x, y, rcond))
     u, s, vt = pt.linalg.svd(x, full_matrices=False)
-    relative = lapack_cutoff(rcond)
-    solution = pt.matmul(vt.T, reciprocals(s, relative)[:, None] * pt.matmul(u.T, y))
+    relative = pt.switch(pt.le(rcond, 0.0) | pt.ge(rcond, 1.0), _ROUNDING, rcond)
+    if is_narrow():
+        relative = pt.maximum(relative, _NARROW_CUTOFF)
+    solution = pt.matmul(vt.T, _reciprocals(s, relative)[:, None] * pt.matmul(u.T, y))
     residuals = ((y - pt.matmul(x, solution)) ** 2).sum(axis=0)
-    rank = rank_of(s, relative)
-    residuals = given_residuals(residuals, rank, x)
+    rank = (~pt.le(s, relative * _largest(s)[0])).sum()
+    is_given = pt.eq(rank, x.shape[1]) & pt.gt(x.shape[0], x.shape[1])
+    residuals = residuals[: pt.switch(is_given, residuals.shape[0], 0)]
     solution, residuals, s = (z.astype("float64") for z in (solution, residuals, s))
     return [solution, residuals, rank.astype("int32"), s]
 
 
-def lapack_cutoff(rcond: TensorVariable) -> TensorVariable:
-    """Return the relative size of singular values that count as zero, as LAPACK reads it."""
-    relative = pt.switch(pt.le(rcond, 0.0) | pt.ge(rcond, 1.0), _ROUNDING, rcond)
-    return pt.maximum(relative, _NARROW_CUTOFF) if is_narrow() else relative
-
-
-def rank_of(s: TensorVariable, relative: TensorVariable) -> TensorVariable:
-    """Return the number of singular values of a matrix that do not count as zero."""
-    return (~pt.le(s, relative * _largest(s)[0])).sum()
-
-
-def given_residuals(
-    residuals: TensorVariable, rank: TensorVariable, x: TensorVariable
-) -> TensorVariable:
-    """Return the residuals, none unless the columns are independent and fewer than the rows."""
-    is_given = pt.eq(rank, x.shape[1]) & pt.gt(x.shape[0], x.shape[1])
-    return residuals[: pt.switch(is_given, residuals.shape[0], 0)]
-
-
-def reciprocals(values: TensorVariable, relative: TensorVariable | float) -> TensorVariable:
+def _reciprocals(values: TensorVariable, relative: TensorVariable | float) -> TensorVariable:
     """Return reciprocals, and zero for values that are small beside the largest."""
     is_small = pt.le(pt.abs(values), relative * _largest(values))
     return pt.switch(is_small, 0.0, 1.0 / pt.switch(is_small, 1.0, values))

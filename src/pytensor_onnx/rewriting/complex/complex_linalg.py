@@ -17,7 +17,7 @@ from pytensor.tensor.linalg.inverse import MatrixInverse, MatrixPinv, TensorInv
 from pytensor.tensor.linalg.products import Expm
 from pytensor.tensor.linalg.solvers.general import Solve
 from pytensor.tensor.linalg.solvers.linear_control import TRSYL, SolveDiscreteARE
-from pytensor.tensor.linalg.solvers.lstsq import TensorSolve
+from pytensor.tensor.linalg.solvers.lstsq import Lstsq, TensorSolve
 from pytensor.tensor.linalg.solvers.psd import CholeskySolve
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 from pytensor.tensor.math import Dot
@@ -28,12 +28,6 @@ from pytensor_onnx.encodings.registry import Tensors
 from pytensor_onnx.functions.complex.elementary import quotient
 from pytensor_onnx.functions.linalg.blocks import symmetric
 from pytensor_onnx.functions.linalg.complex_factors import doubled_matrix
-from pytensor_onnx.functions.linalg.solvers import (
-    given_residuals,
-    lapack_cutoff,
-    rank_of,
-    reciprocals,
-)
 from pytensor_onnx.ops.linalg.complex_matrices import (
     OF_PARTS,
     ComplexLstsq,
@@ -380,23 +374,16 @@ def solve_tensor(
 def solve_least_squares(
     op: ComplexLstsq, node: Apply, inputs: Sequence[Tensors]
 ) -> Sequence[Tensors]:
-    """Solve by singular values, in float64 as NumPy does."""
+    """Solve the real systems of twice the size, which have each singular value twice."""
     x, y = (
         whole(operand(v, given, "float64"))
         for v, given in zip(node.inputs[:2], inputs[:2], strict=True)
     )
-    parts = Blockwise(of_parts(SVD(full_matrices=False)))(*x)
-    left, s, right = Parts(*parts[:2]), parts[2], Parts(*parts[3:])
-    relative = lapack_cutoff(inputs[2][0])
-    scaled = (left.adjoint() @ y).scaled(reciprocals(s, relative)[:, None])
-    solution = right.adjoint() @ scaled
-    rest = y - x @ solution
-    rank = rank_of(s, relative)
-    squares = (rest.real**2 + rest.imag**2).sum(axis=0)
-    residuals = given_residuals(squares, rank, x.real)
+    both = pt.concatenate(list(y), axis=0)
+    solution, residuals, rank, s = Lstsq()(doubled_matrix(*x), both, inputs[2][0])
     dtype = real_dtype(node.outputs[0])
-    found = Parts(*(part.astype(dtype) for part in solution))
-    results = [residuals, rank, s]
+    found = Parts(*(part.astype(dtype) for part in _halves(solution)))
+    results = [residuals, rank // 2, s[::2]]
     types = [output.type.dtype for output in node.outputs[1:]]
     return [[joined(found)], *([x.astype(d)] for x, d in zip(results, types, strict=True))]
 
