@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -222,37 +222,29 @@ def _run_direction(
     return list(op(of.x, of.w, of.r, *biases, *filled, return_list=True))
 
 
-def _function(name: str, alphas: Any, betas: Any) -> Callable[..., Any]:
-    simple: dict[str, Callable[..., Any]] = {
-        "sigmoid": pt.sigmoid,
-        "tanh": pt.tanh,
-        "relu": lambda x: pt.maximum(x, like(x, 0)),
-        "softsign": lambda x: x / (like(x, 1) + pt.abs(x)),
-        "softplus": pt.softplus,
-    }
-    if name in simple:
-        return simple[name]
-    if name == "affine":
-        a, b = next(alphas, 1.0), next(betas, 0.0)
-        return lambda x: like(x, a) * x + like(x, b)
-    if name == "leakyrelu":
-        a = next(alphas, 0.01)
-        return lambda x: pt.switch(x < like(x, 0), like(x, a) * x, x)
-    if name == "thresholdedrelu":
-        a = next(alphas, 1.0)
-        return lambda x: pt.switch(x > like(x, a), x, like(x, 0))
-    if name == "scaledtanh":
-        a, b = next(alphas, 1.0), next(betas, 1.0)
-        return lambda x: like(x, a) * pt.tanh(like(x, b) * x)
-    if name == "hardsigmoid":
-        a, b = next(alphas, 0.2), next(betas, 0.5)
-        return lambda x: pt.clip(like(x, a) * x + like(x, b), like(x, 0), like(x, 1))
-    if name == "elu":
-        a = next(alphas, 1.0)
-        return lambda x: pt.switch(
-            x > like(x, 0), x, like(x, a) * pt.expm1(pt.minimum(x, like(x, 0)))
-        )
-    raise UnsupportedCase(f"its activation {name} is not one of the standard")
+_ACTIVATIONS: dict[str, tuple[tuple[float, ...], Callable[..., Any]]] = {
+    "affine": ((1.0, 0.0), lambda x, a, b: a * x + b),
+    "elu": ((1.0,), lambda x, a: pt.switch(x > 0, x, a * pt.expm1(pt.minimum(x, like(x, 0))))),
+    "hardsigmoid": ((0.2, 0.5), lambda x, a, b: pt.clip(a * x + b, like(x, 0), like(x, 1))),
+    "leakyrelu": ((0.01,), lambda x, a: pt.switch(x < 0, a * x, x)),
+    "relu": ((), lambda x: pt.maximum(x, like(x, 0))),
+    "scaledtanh": ((1.0, 1.0), lambda x, a, b: a * pt.tanh(b * x)),
+    "sigmoid": ((), pt.sigmoid),
+    "softplus": ((), pt.softplus),
+    "softsign": ((), lambda x: x / (1 + pt.abs(x))),
+    "tanh": ((), pt.tanh),
+    "thresholdedrelu": ((1.0,), lambda x, a: pt.switch(x > a, x, like(x, 0))),
+}
+"""Parameters by default, alpha before beta, and the function of an operand and the parameters."""
+
+
+def _function(name: str, alphas: Iterator[float], betas: Iterator[float]) -> Callable[..., Any]:
+    """Return an activation, with the next of the given parameters if it has some."""
+    if name not in _ACTIVATIONS:
+        raise UnsupportedCase(f"its activation {name} is not one of the standard")
+    defaults, function = _ACTIVATIONS[name]
+    values = [next(given, x) for given, x in zip((alphas, betas), defaults, strict=False)]
+    return lambda x: function(x, *(like(x, value) for value in values))
 
 
 def _loop(
@@ -261,15 +253,18 @@ def _loop(
     """Run the steps of the standard in a scan; steps beyond a length keep the state."""
     x, r, is_reversed = of.x, of.r, direction.is_reversed
     hidden = size(r, 2)
+    op = layer.op(
+        hidden=r.type.shape[-1],
+        has_bias=of.bias is not None,
+        has_states=True,
+        is_reversed=is_reversed,
+    )
     zeros = filled(like(x, 0), [size(x, 1), hidden])
     initial = [zeros if s is None else s[0] for s in of.states]
     half = layer.gates * hidden
-    of_input = None if of.bias is None else of.bias[0, :half]
-    of_state = None if of.bias is None else of.bias[0, half:]
-    present = [v for v in (of_input, of_state) if v is not None]
-    points = [] if of.peepholes is None else [of.peepholes[0]]
+    present = [] if of.bias is None else [of.bias[0, :half], of.bias[0, half:]]
+    points = [] if of.peepholes is None else list(pt.split(of.peepholes[0], [hidden] * 3, 3))
     ends = [] if of.lengths is None else [of.lengths]
-    step_of = {_LSTM.op: _lstm_step, _GRU.op: _gru_step, _RNN.op: _rnn_step}[layer.op]
 
     def bounded(v: TensorVariable) -> TensorVariable:
         clip = options.clip
@@ -277,17 +272,29 @@ def _loop(
 
     def step(index: Any, element: Any, *rest: Any) -> Any:
         own, (w, r, *others) = rest[: layer.states], rest[layer.states :]
-        biases = others[: len(present)]
-        more = others[len(present) :]
-        product = element @ w
-        weights = _Weights(r, biases, hidden, more[0] if points else None)
+        biases, others = others[: len(present)], others[len(present) :]
+        # The first gates of a unit whose reset gate scales the state: the candidate comes after it.
+        count = (2 if layer is _GRU and not options.is_reset_late else layer.gates) * hidden
+        of_input, of_state = element @ w, own[0] @ r[:, :count]
         if biases:
-            product = product + biases[0]
-        new = step_of(product, own, weights, direction.functions, bounded, options)
+            of_input, of_state = of_input + biases[0], of_state + biases[1][:count]
+
+        def of_reset(state: TensorVariable) -> TensorVariable:
+            product = state @ r[:, count:]
+            return product + biases[1][count:] if biases else product
+
+        variant = ops.Variant(
+            functions=direction.functions,
+            bounded=bounded,
+            peepholes=others[: len(points)],
+            is_coupled=options.input_forget,
+            of_reset=None if options.is_reset_late else of_reset,
+        )
+        new = op.step(of_input, of_state, *own, variant=variant)
         if ends:
-            is_on = (index < more[-1])[:, None]
+            is_on = (index < others[-1])[:, None]
             output = pt.switch(is_on, new[0], pt.zeros_like(new[0]))
-            new = [pt.switch(is_on, a, b) for a, b in zip(new, own, strict=True)]
+            new = tuple(pt.switch(is_on, a, b) for a, b in zip(new, own, strict=True))
             return [*new, output]
         return list(new)
 
@@ -308,71 +315,3 @@ def _loop(
         for first, trace in zip(initial, traces, strict=False)
     ]
     return [ops.with_steps_of(outputs[:, None], x), *last]
-
-
-@dataclass(frozen=True)
-class _Weights:
-    """The weights of the state in a step."""
-
-    matrix: Any
-    biases: Sequence[Any]
-    hidden: Any
-    peepholes: Any
-
-    def product(self, state: Any, first: int, count: int) -> Any:
-        """Return the product of a state with the weights of some gates, and their bias."""
-        part = slice(first * self.hidden, (first + count) * self.hidden)
-        result = state @ self.matrix[:, part]
-        return result + self.biases[1][part] if self.biases else result
-
-    def gate(self, values: Any, position: int) -> Any:
-        """Return the part of a gate."""
-        return values[:, position * self.hidden : (position + 1) * self.hidden]
-
-    def peephole(self, position: int) -> Any:
-        """Return the weights from the memory to a gate, zero by default."""
-        return (
-            0
-            if self.peepholes is None
-            else self.peepholes[position * self.hidden : (position + 1) * self.hidden]
-        )
-
-
-def _lstm_step(
-    product: Any, states: Any, weights: _Weights, functions: Any, bounded: Any, options: _Options
-) -> list[Any]:
-    f, g, h = functions
-    hidden, memory = states
-    total = product + weights.product(hidden, 0, 4)
-    i, o, forget, c = (weights.gate(total, n) for n in range(4))
-    if weights.peepholes is not None:
-        i = i + weights.peephole(0) * memory
-        forget = forget + weights.peephole(2) * memory
-    i = f(bounded(i))
-    forget = like(i, 1) - i if options.input_forget else f(bounded(forget))
-    memory = forget * memory + i * g(bounded(c))
-    if weights.peepholes is not None:
-        o = o + weights.peephole(1) * memory
-    return [f(bounded(o)) * h(memory), memory]
-
-
-def _gru_step(
-    product: Any, states: Any, weights: _Weights, functions: Any, bounded: Any, options: _Options
-) -> list[Any]:
-    f, g = functions
-    (hidden,) = states
-    gates = weights.product(hidden, 0, 2)
-    z = f(bounded(weights.gate(product, 0) + weights.gate(gates, 0)))
-    r = f(bounded(weights.gate(product, 1) + weights.gate(gates, 1)))
-    if options.is_reset_late:
-        candidate = r * weights.product(hidden, 2, 1)
-    else:
-        candidate = weights.product(r * hidden, 2, 1)
-    new = g(bounded(weights.gate(product, 2) + candidate))
-    return [(like(z, 1) - z) * new + z * hidden]
-
-
-def _rnn_step(
-    product: Any, states: Any, weights: _Weights, functions: Any, bounded: Any, options: _Options
-) -> list[Any]:
-    return [functions[0](bounded(product + weights.product(states[0], 0, 1)))]

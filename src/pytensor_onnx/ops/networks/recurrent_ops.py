@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytensor
@@ -17,6 +18,37 @@ if TYPE_CHECKING:
     import onnx_ir as ir
 
     from pytensor_onnx.graph.builder import Builder
+
+Function = Callable[[TensorVariable], TensorVariable]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Options of ONNX's recurrent operators that the Ops do not have; imports write their loops.
+
+    Attributes
+    ----------
+    functions
+        The activations, in the order of the operator; none for the usual ones.
+    bounded
+        Function that clips the operands of activations.
+    peepholes
+        Weights from the memory to the input, output and forget gates, in rows.
+    is_coupled
+        Whether the forget gate is one less the input gate.
+    of_reset
+        Product of a state with the weights of the candidate, if the reset gate scales the state
+        before the product and not the product.
+    """
+
+    functions: Sequence[Function] = ()
+    bounded: Function = lambda x: x
+    peepholes: Sequence[TensorVariable] = ()
+    is_coupled: bool = False
+    of_reset: Function | None = None
+
+
+USUAL = Variant()
 
 
 class RecurrentOp(NetworkOp):
@@ -52,7 +84,11 @@ class RecurrentOp(NetworkOp):
 
     @abstractmethod
     def step(
-        self, of_input: TensorVariable, of_state: TensorVariable, *states: TensorVariable
+        self,
+        of_input: TensorVariable,
+        of_state: TensorVariable,
+        *states: TensorVariable,
+        variant: Variant = USUAL,
     ) -> tuple[TensorVariable, ...]:
         """Return the states after a step, from the two products with weights and the states."""
 
@@ -102,9 +138,11 @@ class RecurrentOp(NetworkOp):
     def _hidden_of(self, r: TensorVariable) -> Size:
         return self.hidden or size_of(r, 2)
 
-    def _split(self, products: TensorVariable, state: TensorVariable) -> list[TensorVariable]:
-        """Return the part of each gate."""
-        count = len(self.order)
+    def _split(
+        self, products: TensorVariable, state: TensorVariable, count: int | None = None
+    ) -> list[TensorVariable]:
+        """Return the part of each gate, or of the first ones."""
+        count = count or len(self.order)
         sizes = [self.hidden or size_of(state, 1)] * count
         return pt.split(products, sizes, n_splits=count, axis=1)
 
@@ -160,12 +198,25 @@ class LSTM(RecurrentOp):
     n_states = 2
 
     def step(
-        self, of_input: TensorVariable, of_state: TensorVariable, *states: TensorVariable
+        self,
+        of_input: TensorVariable,
+        of_state: TensorVariable,
+        *states: TensorVariable,
+        variant: Variant = USUAL,
     ) -> tuple[TensorVariable, ...]:
         """Keep a part of the memory, add a part of a candidate and return a part of the sum."""
-        i, o, f, candidate = self._split(of_input + of_state, states[0])
-        memory = pt.sigmoid(f) * states[1] + pt.sigmoid(i) * pt.tanh(candidate)
-        return pt.sigmoid(o) * pt.tanh(memory), memory
+        f, g, h = variant.functions or (pt.sigmoid, pt.tanh, pt.tanh)
+        bounded, memory = variant.bounded, states[1]
+        i, o, forget, candidate = self._split(of_input + of_state, states[0])
+        if variant.peepholes:
+            i, forget = i + variant.peepholes[0] * memory, forget + variant.peepholes[2] * memory
+        i = f(bounded(i))
+        forget = 1 - i if variant.is_coupled else f(bounded(forget))
+        memory = forget * memory + i * g(bounded(candidate))
+        if variant.peepholes:
+            # The output gate sees the new memory.
+            o = o + variant.peepholes[1] * memory
+        return f(bounded(o)) * h(memory), memory
 
 
 class GRU(RecurrentOp):
@@ -174,14 +225,21 @@ class GRU(RecurrentOp):
     order = (1, 0, 2)
 
     def step(
-        self, of_input: TensorVariable, of_state: TensorVariable, *states: TensorVariable
+        self,
+        of_input: TensorVariable,
+        of_state: TensorVariable,
+        *states: TensorVariable,
+        variant: Variant = USUAL,
     ) -> tuple[TensorVariable, ...]:
         """Move the state towards a candidate."""
-        (state,) = states
+        f, g = variant.functions or (pt.sigmoid, pt.tanh)
+        bounded, of_reset, (state,) = variant.bounded, variant.of_reset, states
         input_z, input_r, input_n = self._split(of_input, state)
-        state_z, state_r, state_n = self._split(of_state, state)
-        z, r = pt.sigmoid(input_z + state_z), pt.sigmoid(input_r + state_r)
-        return ((1 - z) * pt.tanh(input_n + r * state_n) + z * state,)
+        # Without the candidate, whose product waits for the reset gate if that scales states.
+        state_z, state_r, *rest = self._split(of_state, state, 2 if of_reset else 3)
+        z, r = f(bounded(input_z + state_z)), f(bounded(input_r + state_r))
+        scaled = of_reset(r * state) if of_reset else r * rest[0]
+        return ((1 - z) * g(bounded(input_n + scaled)) + z * state,)
 
     def _biases(self, bias: TensorVariable, r: TensorVariable) -> list[TensorVariable]:
         half = len(self.order) * self._hidden_of(r)
@@ -205,10 +263,15 @@ class RNN(RecurrentOp):
         return 64 // self.hidden if self.hidden else 0
 
     def step(
-        self, of_input: TensorVariable, of_state: TensorVariable, *states: TensorVariable
+        self,
+        of_input: TensorVariable,
+        of_state: TensorVariable,
+        *states: TensorVariable,
+        variant: Variant = USUAL,
     ) -> tuple[TensorVariable, ...]:
         """Apply the function to the sum."""
-        return (pt.tanh(of_input + of_state),)
+        (f,) = variant.functions or (pt.tanh,)
+        return (f(variant.bounded(of_input + of_state)),)
 
 
 def recur(
