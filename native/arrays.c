@@ -1,7 +1,5 @@
-/* Sizes of arrays, and copies with any strides. */
-#include <string.h>
-
-#include "plan.h"
+/* Sizes of arrays, and copies with any strides or offsets. */
+#include "arrays.h"
 
 #ifdef __wasm__
 enum { MOST_ELEMENTS = 1 << 28 }; /* whose bytes are in the range of its sizes */
@@ -25,6 +23,14 @@ const char *set_sizes(Array *array, int64_t rank, const int64_t *shape) {
   return NULL;
 }
 
+int same_shape(const Array *a, const Array *b) {
+  return a->rank == b->rank && !memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape);
+}
+
+int64_t bytes_of(const Array *array) {
+  return array->size * (int64_t)bytes_of_element(array->dtype);
+}
+
 void strides_of(const Array *array, int64_t *strides) {
   int64_t stride = (int64_t)bytes_of_element(array->dtype);
   for (int axis = array->rank - 1; axis >= 0; axis--) {
@@ -33,7 +39,6 @@ void strides_of(const Array *array, int64_t *strides) {
   }
 }
 
-/* Return the layout with as few axes as it takes. */
 Layout layout_of(int rank, const int64_t *shape, const int64_t *strides) {
   Layout made = {0};
   for (int axis = 0; axis < rank; axis++) {
@@ -211,20 +216,31 @@ void copy_layout(char *out, const char *in, const Layout *layout, size_t bytes, 
   repeat(out, period * (int64_t)bytes, count * (int64_t)bytes);
 }
 
-const char *run_layout(Step *step) {
-  copy_layout(step->out, step->in[0], step->extra, (size_t)step->n[1], 0, step->n[0]);
-  return NULL;
-}
+/* Eight at a time: a load after a store to an address 4,096 bytes apart waits for it. In
+ * WebAssembly a compiler calls `memcpy` for eight stores, which is slow. */
+#ifdef __wasm__
+#define TAKE_EIGHT(T)
+#else
+#define TAKE_EIGHT(T)                                                            \
+  for (; i + 8 <= count; i += 8) {                                               \
+    T part[8];                                                                   \
+    for (int k = 0; k < 8; k++) part[k] = *(const T *)(in + offset[i + k]);      \
+    memcpy(to + i, part, sizeof part);                                           \
+  }
+#endif
+#define TAKE(T)                                                                  \
+  {                                                                              \
+    T *to = (T *)out;                                                            \
+    int64_t i = 0;                                                               \
+    TAKE_EIGHT(T)                                                                \
+    for (; i < count; i++) to[i] = *(const T *)(in + offset[i]);                 \
+  }
 
-void copies_layout(Plan *plan, int64_t out, int64_t out_offset, int64_t in, int64_t in_offset,
-                   const Layout *layout, int64_t count) {
-  if (!count) return;
-  Step *step = emit(plan, run_layout);
-  Layout *kept = memory(plan, sizeof *kept);
-  *kept = *layout;
-  step->extra = kept;
-  reads(plan, &step->in[0], in, in_offset);
-  writes(plan, &step->out, out, out_offset);
-  step->n[0] = count;
-  step->n[1] = (int64_t)bytes_of_element(slot(plan, in)->array.dtype);
+void copy_elements(char *out, const char *in, const int64_t *offset, int64_t count, int64_t bytes) {
+  if (bytes == 8) TAKE(uint64_t)
+  else if (bytes == 4) TAKE(uint32_t)
+  else if (bytes == 1) TAKE(uint8_t)
+  else if (bytes) {
+    for (int64_t i = 0; i < count; i++) memcpy(out + i * bytes, in + offset[i], (size_t)bytes);
+  }
 }

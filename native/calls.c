@@ -17,7 +17,8 @@ static const char *run_call(Step *step) {
   return call->kernel->run(call->kernel, call->in, call->out, call->scratch);
 }
 
-const char *name_of_function(const Instruction *instruction) {
+/* Return the name of a function, which is in the attributes, with zeros after it; NULL without. */
+static const char *name_of_function(const Instruction *instruction) {
   const int64_t *words = instruction->attribute;
   int count = instruction->attributes;
   return count && !((const char *)(words + count))[-1] ? (const char *)words : NULL;
@@ -52,4 +53,9 @@ void plan_function(Plan *plan, const Instruction *instruction) {
   }
   int64_t bytes = (int64_t)scratch_bytes + 1;
   writes(plan, &call->scratch, new_value(plan, UINT8, 1, &bytes), 0);
+}
+
+int calls_rare_kernel(const Instruction *instruction) {
+  const char *name = name_of_function(instruction);
+  return !name || is_rare_kernel(name);
 }

@@ -9,12 +9,12 @@ enum { MOST_LINKS = 96, MOST_LINKS_OF_ONE = 7, MOST_COMPARED = 100 };
 #define T double
 #define BITS int64_t
 #define S(name) name##_f64
-#include "chain_type.h"
+#include "chains.inc"
 
 #define T float
 #define BITS int32_t
 #define S(name) name##_f32
-#include "chain_type.h"
+#include "chains.inc"
 
 #ifdef WIDE
 #define TARGET WIDE
@@ -22,14 +22,14 @@ enum { MOST_LINKS = 96, MOST_LINKS_OF_ONE = 7, MOST_COMPARED = 100 };
 #define T double
 #define BITS int64_t
 #define S(name) name##_f64_wide
-#include "chain_type.h"
+#include "chains.inc"
 
 #define TARGET WIDE
 #define IS_WIDE
 #define T float
 #define BITS int32_t
 #define S(name) name##_f32_wide
-#include "chain_type.h"
+#include "chains.inc"
 #endif
 
 static ElementRun runner_of(int dtype) {

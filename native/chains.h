@@ -5,7 +5,7 @@
 #ifndef CHAINS_H
 #define CHAINS_H
 
-#include "elementwise.h"
+#include "planning.h"
 
 /* Bytes of the elements that are in registers at a time, and the fewest of an array in a chain. */
 enum { UNIT_BYTES = 256 };

@@ -95,7 +95,7 @@ static void in_doubles(OfPairs run, float *out, const float *in, int n) {
 #define IS_DOUBLE 1
 #define SIZE 64
 #define KERNELS_OF_TYPE KERNELS_F64
-#include "elementwise_type.h"
+#include "elementwise.inc"
 
 #ifdef __wasm__
 #define F(name) (T)name
@@ -107,7 +107,7 @@ static void in_doubles(OfPairs run, float *out, const float *in, int n) {
 #define IS_FLOAT 1
 #define SIZE 32
 #define KERNELS_OF_TYPE KERNELS_F32
-#include "elementwise_type.h"
+#include "elementwise.inc"
 
 #ifdef WIDE
 #define TARGET WIDE
@@ -116,7 +116,7 @@ static void in_doubles(OfPairs run, float *out, const float *in, int n) {
 #define F(name) name
 #define IS_FLOAT 1
 #define KERNELS_OF_TYPE KERNELS_F64_WIDE
-#include "elementwise_type.h"
+#include "elementwise.inc"
 
 #define TARGET WIDE
 #define T float
@@ -124,7 +124,7 @@ static void in_doubles(OfPairs run, float *out, const float *in, int n) {
 #define F(name) name##f
 #define IS_FLOAT 1
 #define KERNELS_OF_TYPE KERNELS_F32_WIDE
-#include "elementwise_type.h"
+#include "elementwise.inc"
 #endif
 
 #define T int64_t
@@ -133,7 +133,7 @@ static void in_doubles(OfPairs run, float *out, const float *in, int n) {
 #define IS_SIGNED 1
 #define SIZE 64
 #define KERNELS_OF_TYPE KERNELS_I64
-#include "elementwise_type.h"
+#include "elementwise.inc"
 
 #define T int32_t
 #define W uint32_t
@@ -141,7 +141,7 @@ static void in_doubles(OfPairs run, float *out, const float *in, int n) {
 #define IS_SIGNED 1
 #define SIZE 32
 #define KERNELS_OF_TYPE KERNELS_I32
-#include "elementwise_type.h"
+#include "elementwise.inc"
 
 #define T uint64_t
 #define W uint64_t
@@ -151,7 +151,7 @@ static void in_doubles(OfPairs run, float *out, const float *in, int n) {
 #define IS_SECOND
 #define SIZE 64
 #define KERNELS_OF_TYPE KERNELS_U64
-#include "elementwise_type.h"
+#include "elementwise.inc"
 
 #define T uint32_t
 #define W uint32_t
@@ -161,7 +161,7 @@ static void in_doubles(OfPairs run, float *out, const float *in, int n) {
 #define IS_SECOND
 #define SIZE 32
 #define KERNELS_OF_TYPE KERNELS_U32
-#include "elementwise_type.h"
+#include "elementwise.inc"
 
 #define T uint8_t
 #define W uint32_t
@@ -169,7 +169,7 @@ static void in_doubles(OfPairs run, float *out, const float *in, int n) {
 #define IS_UNSIGNED 1
 #define SIZE 8
 #define KERNELS_OF_TYPE KERNELS_U8
-#include "elementwise_type.h"
+#include "elementwise.inc"
 
 #define T uint8_t
 #define W uint32_t
@@ -178,7 +178,7 @@ static void in_doubles(OfPairs run, float *out, const float *in, int n) {
 #define IS_SECOND
 #define SIZE 8
 #define KERNELS_OF_TYPE KERNELS_BOOL
-#include "elementwise_type.h"
+#include "elementwise.inc"
 
 double function_of(int op, double x) {
   double result;

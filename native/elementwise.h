@@ -2,7 +2,7 @@
 #ifndef ELEMENTWISE_H
 #define ELEMENTWISE_H
 
-#include "plan.h"
+#include "kernel.h"
 
 /* Operators that the core lacks, a smaller module of WebAssembly: see native/build.py. */
 #define RARE_OPERATORS(X)                                                                      \
@@ -21,6 +21,37 @@
 
 #define ENUMERATOR(name) ELEMENTWISE_##name,
 enum { ELEMENTWISE_OPERATORS(ENUMERATOR) ELEMENTWISE_COUNT };
+
+/* An elementwise operation on a part of arrays. */
+typedef struct Element Element;
+typedef void (*ElementRun)(const Element *element, int64_t start, int64_t count);
+struct Element {
+  ElementRun run;
+  int op;
+  int numbers; /* a bit for each operand that is one number beside arrays */
+  char *at[4];     /* the result and the operands */
+  int64_t step[4]; /* bytes from one element to the next; 0 within a block */
+  void *extra;
+  int64_t value[4];
+};
+
+/* Return the address of an operand or the result from an element on. */
+static inline char *part_at(const Element *element, int i, int64_t start) {
+#ifdef __wasm__
+  return (void)start, element->at[i]; /* `run_blocks` moves the addresses, for all kernels at once. */
+#else
+  return element->at[i] + start * element->step[i];
+#endif
+}
+
+/* The kernels of an elementwise operator for a type, by which operands are arrays; `one` is for a
+ * result of one element. In WebAssembly one kernel is for all of them. */
+typedef struct {
+  ElementRun vectors;
+#ifndef __wasm__
+  ElementRun left_number, right_number, one;
+#endif
+} ElementKernel;
 
 extern const ElementKernel KERNELS_F64[], KERNELS_F32[], KERNELS_I64[], KERNELS_I32[],
     KERNELS_U64[], KERNELS_U32[], KERNELS_U8[], KERNELS_BOOL[];

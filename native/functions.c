@@ -6,6 +6,7 @@
 
 #include "custom_op.h"
 #include "elementwise.h"
+#include "operators.h"
 #include "runner.h"
 
 enum { QUIET = 4, DEVICE = 0, DEFAULT_MEMORY = 0, POINT = 0 };
@@ -84,7 +85,7 @@ EXPORT void pytensor_onnx_close(void *opened) {
 }
 
 static Runner *open_tape(const Settings *settings) {
-  Runner *runner = make_runner(settings->tape, settings->tape_bytes);
+  Runner *runner = make_runner(&OPERATORS, settings->tape, settings->tape_bytes);
   for (int i = 0; runner && i < runner_block(runner)->inputs; i++) {
     if (settings->operands[i].data) set_constant(runner, i);
   }

@@ -177,35 +177,6 @@ static void find_known(Plan *plan, const Instruction *instruction, Places *place
   }
 }
 
-/* Eight at a time: a load after a store to an address 4,096 bytes apart waits for it. In
- * WebAssembly a compiler calls `memcpy` for eight stores, which is slow. */
-#ifdef __wasm__
-#define TAKE_EIGHT(T)
-#else
-#define TAKE_EIGHT(T)                                                            \
-  for (; i + 8 <= count; i += 8) {                                               \
-    T part[8];                                                                   \
-    for (int k = 0; k < 8; k++) part[k] = *(const T *)(in + offset[i + k]);      \
-    memcpy(to + i, part, sizeof part);                                           \
-  }
-#endif
-#define TAKE(T)                                                                  \
-  {                                                                              \
-    T *to = (T *)out;                                                            \
-    int64_t i = 0;                                                               \
-    TAKE_EIGHT(T)                                                                \
-    for (; i < count; i++) to[i] = *(const T *)(in + offset[i]);                 \
-  }
-
-void take(char *out, const char *in, const int64_t *offset, int64_t count, int64_t bytes) {
-  if (bytes == 8) TAKE(uint64_t)
-  else if (bytes == 4) TAKE(uint32_t)
-  else if (bytes == 1) TAKE(uint8_t)
-  else if (bytes) {
-    for (int64_t i = 0; i < count; i++) memcpy(out + i * bytes, in + offset[i], (size_t)bytes);
-  }
-}
-
 /* n: number of arrays that the indices serve, bytes of each */
 static const char *run_take(Step *step) {
   const Places *places = step->extra;
@@ -217,8 +188,8 @@ static const char *run_take(Step *step) {
       return OUT_OF_RANGE;
     }
     for (int64_t outer = 0; outer < step->n[0]; outer++) {
-      take(step->out + outer * whole + start * places->bytes, step->in[0] + outer * step->n[1],
-           offset, count, places->bytes);
+      char *to = step->out + outer * whole + start * places->bytes;
+      copy_elements(to, step->in[0] + outer * step->n[1], offset, count, places->bytes);
     }
   }
   return NULL;
@@ -236,14 +207,14 @@ static void takes(Plan *plan, const Instruction *instruction, Places *places, in
   step->n[1] = bytes;
 }
 
-int64_t taken_elements(Plan *plan, const Instruction *instruction) {
-  if (instruction->op->plan != plan_gather) return 0;
+/* Whether a Gather takes elements of a vector at known places. */
+static int takes_elements(Plan *plan, const Instruction *instruction) {
   const Array *data = operand(plan, instruction, 0), *indices = operand(plan, instruction, 1);
   if (data->rank != 1 || !slot(plan, instruction->in[1])->known) return 0;
-  return can_chain(data->dtype, indices->size) ? indices->size : 0;
+  return can_chain(data->dtype, indices->size);
 }
 
-const int64_t *take_elements(Plan *plan, const Instruction *instruction) {
+static const int64_t *offsets_of(Plan *plan, const Instruction *instruction) {
   Array data = *operand(plan, instruction, 0), indices = *operand(plan, instruction, 1);
   Places *places = rows_of(plan, &data, &indices, 0);
   set_shape(plan, instruction->out[0], indices.rank, indices.shape);
@@ -251,10 +222,7 @@ const int64_t *take_elements(Plan *plan, const Instruction *instruction) {
   return places->offset;
 }
 
-void run_taken(const Element *element, int64_t start, int64_t count) {
-  const int64_t *offset = (const int64_t *)element->extra + start;
-  take(part_at(element, 0, start), element->at[1], offset, count, element->value[2]);
-}
+const Member TAKES = {TAKEN, takes_elements, offsets_of, NULL};
 
 void plan_gather(Plan *plan, const Instruction *instruction) {
   Array data = *operand(plan, instruction, 0), indices = *operand(plan, instruction, 1);

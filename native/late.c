@@ -12,8 +12,8 @@ typedef struct Kept {
 } Kept;
 
 /* The operands that decide sizes come first, so that plans for others are soon told apart. */
-struct Late {
-  Late *next;
+typedef struct {
+  Owned owned;
   const Tape *tape;
   Block block;
   Array *in, *out;
@@ -23,7 +23,7 @@ struct Late {
   Kept *kept;
   int count;
   size_t bytes;
-};
+} Late;
 
 static void free_kept(Late *late, Kept **at) {
   Kept *freed = *at;
@@ -34,16 +34,17 @@ static void free_kept(Late *late, Kept **at) {
   free(freed);
 }
 
-void free_late(Late *late) {
-  for (; late; late = late->next) {
-    while (late->kept) free_kept(late, &late->kept);
-  }
+static void release(Owned *owned) {
+  Late *late = (Late *)owned;
+  while (late->kept) free_kept(late, &late->kept);
 }
 
 #ifndef __wasm__
-int plans_of(const Late *late) {
+int late_plan_count(const Plan *plan) {
   int count = 0;
-  for (; late; late = late->next) count += late->count;
+  for (const Owned *owned = owned_by(plan); owned; owned = owned->next) {
+    if (owned->release == release) count += ((const Late *)owned)->count;
+  }
   return count;
 }
 #endif
@@ -181,8 +182,8 @@ void plan_late(Plan *plan, const Block *block, Instruction *instructions, int co
   int outputs = find_results(plan, block, marks, results);
   Step *step = emit(plan, run_late);
   Late *late = step->extra = memory(plan, sizeof *late);
-  late->next = *lates_of(plan);
-  *lates_of(plan) = late;
+  late->owned.release = release;
+  own(plan, &late->owned);
   late->tape = tape;
   late->block = (Block){inputs, outputs, count, operands, results, instructions};
   late->in = memory(plan, (size_t)(inputs + 1) * sizeof *late->in);

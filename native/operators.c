@@ -1,11 +1,19 @@
-/* The operators of a tape, by name. */
+/* The operators of a tape, by name, with their planners. */
+#include "operators.h"
+
 #include "elementwise.h"
 #include "planners.h"
 #include "runtime_api.h"
 
+#ifdef __wasm__
+#define JOINS(member)
+#else
+#define JOINS(member) , &member
+#endif
+
 #define UNARY(name) {#name, ELEMENTWISE, 0, NULL, "T>T"},
 #define BINARY(name) {#name, ELEMENTWISE, 0, NULL, "TT>T"},
-const Operator OPERATORS[] = {
+static const Operator ALL[] = {
     UNARY_OPERATORS(UNARY) BINARY_OPERATORS(BINARY)
     {"Where", ELEMENTWISE, 0, NULL, "BTT>T"},
     {"Identity", VIEW, 0, plan_identity, "T>T"},
@@ -27,17 +35,17 @@ const Operator OPERATORS[] = {
     {"Pad", STEPS, 1, plan_pad, "TiT?i>T"},
     {"Trilu", STEPS, 1, plan_trilu, "T?i>T"},
     {"Tile", STEPS, 0, plan_tile, "Ti>T"},
-    {"Gather", STEPS, 1, plan_gather, "Ti>T"},
+    {"Gather", STEPS, 1, plan_gather, "Ti>T" JOINS(TAKES)},
     {"GatherElements", STEPS, 1, plan_gather_elements, "Ti>T"},
     {"GatherND", STEPS, 1, plan_gather_nd, "Ti>T"},
     {"ScatterElements", STEPS, 2, plan_scatter_elements, "TiT>T"},
     {"ScatterND", STEPS, 1, plan_scatter_nd, "TiT>T"},
-    {"ReduceSum", STEPS, 2, plan_reduce_sum, "F?i>F"},
+    {"ReduceSum", STEPS, 2, plan_reduce_sum, "F?i>F" JOINS(SUMS)},
     {"ReduceMean", STEPS, 2, plan_reduce_mean, "F?i>F"},
     {"ReduceMax", STEPS, 2, plan_reduce_max, "T?i>T"},
     {"ReduceMin", STEPS, 2, plan_reduce_min, "T?i>T"},
     {"ReduceProd", STEPS, 2, plan_reduce_prod, "F?i>F"},
-    {"ReduceSumSquare", STEPS, 2, plan_reduce_sum_square, "F?i>F"},
+    {"ReduceSumSquare", STEPS, 2, plan_reduce_sum_square, "F?i>F" JOINS(SUMS_OF_SQUARES)},
     {"ReduceL1", STEPS, 2, plan_reduce_l1, "F?i>F"},
     {"ReduceL2", STEPS, 2, plan_reduce_l2, "F?i>F"},
     {"ReduceLogSum", STEPS, 2, plan_reduce_log_sum, "F?i>F"},
@@ -50,11 +58,10 @@ const Operator OPERATORS[] = {
     {"MatMul", STEPS, 0, plan_mat_mul, "TT>T"},
     {"Gemm", STEPS, 4, plan_gemm, "FF?F>F"},
     {"Function", STEPS, 1, plan_function, "*+>*+"},
-    {"If", CONTROL, 2, plan_if, "B?*+>*+"},
-    {"Scan", CONTROL, 3, plan_scan, "*+>*+"},
-    {"Loop", CONTROL, 2, plan_loop, "?IB*+>*+"},
+    {"If", IF, 2, plan_if, "B?*+>*+"},
+    {"Scan", SCAN, 3, plan_scan, "*+>*+"},
+    {"Loop", LOOP, 2, plan_loop, "?IB*+>*+"},
 };
-const int OPERATOR_COUNT = sizeof OPERATORS / sizeof *OPERATORS;
 
 #define TYPED(name, dtype) [ELEMENTWISE_##name] = dtype,
 static const char RESULTS[ELEMENTWISE_COUNT] = {
@@ -65,20 +72,18 @@ static const char RESULTS[ELEMENTWISE_COUNT] = {
     TYPED(Greater, BOOL) TYPED(GreaterOrEqual, BOOL) TYPED(Equal, BOOL)
 };
 
-int result_dtype(const Operator *op) {
-  return op->kind == ELEMENTWISE ? RESULTS[op - OPERATORS] : 0;
-}
+const Operators OPERATORS = {ALL, sizeof ALL / sizeof *ALL, RESULTS, plan_late};
 
 static const int DTYPES[] = {FLOAT64, FLOAT32, INT64, INT32, UINT64, UINT32, UINT8, BOOL, 0};
 
 /* Name of an operator, NULL at the end. */
 EXPORT const char *pytensor_onnx_operator(int i) {
-  return i >= 0 && i < OPERATOR_COUNT ? OPERATORS[i].name : NULL;
+  return i >= 0 && i < OPERATORS.count ? ALL[i].name : NULL;
 }
 
 /* Whether an operator has a kernel for an element type. */
 EXPORT int pytensor_onnx_covers(int op, int dtype) {
-  if (op < 0 || op >= OPERATOR_COUNT) return 0;
+  if (op < 0 || op >= OPERATORS.count) return 0;
   if (op < ELEMENTWISE_COUNT) {
     const ElementKernel *kernel = element_kernel(op, dtype);
     return kernel && kernel->vectors;
@@ -94,16 +99,14 @@ EXPORT int pytensor_onnx_covers(int op, int dtype) {
 static const char IS_RARE_ELEMENTWISE[ELEMENTWISE_COUNT] = {RARE_OPERATORS(IS_RARE)};
 
 static int is_rare(const Instruction *instruction) {
-  int64_t op = instruction->op - OPERATORS;
+  int64_t op = instruction->op - ALL;
   if (op < ELEMENTWISE_COUNT) return IS_RARE_ELEMENTWISE[op];
-  if (instruction->op->plan != plan_function) return 0;
-  const char *name = name_of_function(instruction);
-  return !name || is_rare_kernel(name);
+  return instruction->op->plan == plan_function && calls_rare_kernel(instruction);
 }
 
 /* Whether the core of WebAssembly runs a tape. */
 EXPORT int pytensor_onnx_core_runs(const char *bytes, size_t size) {
-  Tape *tape = read_tape(bytes, size);
+  Tape *tape = read_tape(&OPERATORS, bytes, size);
   int runs = tape != NULL;
   for (int i = 0; runs && i < tape->blocks; i++) {
     const Block *block = &tape->block[i];

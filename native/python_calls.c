@@ -5,6 +5,7 @@
 #ifndef __wasm__
 #include <stdlib.h>
 
+#include "operators.h"
 #include "runner.h"
 #include "runtime_api.h"
 
@@ -200,7 +201,7 @@ EXPORT PyObject *pytensor_onnx_python_call(const char *tape, size_t bytes, const
                                            PyObject *const *dtypes, PyObject *kept) {
   Call *call = calloc(1, sizeof *call);
   if (!call) return none();
-  call->runner = make_runner(tape, bytes);
+  call->runner = make_runner(&OPERATORS, tape, bytes);
   if (!call->runner) return free(call), none();
   call->arguments = count;
   call->inputs = runner_block(call->runner)->inputs;

@@ -23,121 +23,29 @@ typedef float PARTS(float) __attribute__((ext_vector_type(8), aligned(sizeof(flo
   for (int k = 0; k < 8; k++) part[k] OP TERM((from)[k])
 #endif
 
-/* Sums and products in blocks and pairs, whose error grows with the logarithm of the length. */
-#define SUM(TARGET, name, T, TERM, NEUTRAL, OP)                                               \
-  static TARGET T sum_##name(const T *in, int64_t n) {                                        \
-    if (n < 8) {                                                                              \
-      T total = NEUTRAL;                                                                      \
-      for (int64_t i = 0; i < n; i++) total OP TERM(in[i]);                                   \
-      return total;                                                                           \
-    }                                                                                         \
-    if (n <= SUM_BLOCK) {                                                                     \
-      PARTS_OF(T, part);                                                                      \
-      int64_t i = 8;                                                                          \
-      EACH_PART(part, =, TERM, T, in);                                                        \
-      for (; i + 8 <= n; i += 8) EACH_PART(part, OP, TERM, T, in + i);                        \
-      T total = part[0], second = part[1], third = part[2], fourth = part[3];                 \
-      total OP part[4], second OP part[5], third OP part[6], fourth OP part[7];               \
-      total OP second, third OP fourth, total OP third;                                       \
-      for (; i < n; i++) total OP TERM(in[i]);                                                \
-      return total;                                                                           \
-    }                                                                                         \
-    int64_t half = n / 2 / 8 * 8;                                                             \
-    T total = sum_##name(in, half);                                                           \
-    total OP sum_##name(in + half, n - half);                                                 \
-    return total;                                                                             \
-  }                                                                                           \
-  /* Reduce short rows, each in order. */                                                     \
-  static TARGET void short_rows_##name(T *out, const T *in, int64_t outer, int64_t length) {  \
-    for (int64_t o = 0; o < outer; o++) {                                                     \
-      T total = NEUTRAL;                                                                      \
-      for (int64_t i = 0; i < length; i++) total OP TERM(in[o * length + i]);                 \
-      out[o] = total;                                                                         \
-    }                                                                                         \
-  }                                                                                           \
-  /* Reduce the rows of a narrow array, every eighth row to one part. */                      \
-  static TARGET void narrow_##name(T *out, const T *in, int64_t length, int64_t inner) {      \
-    for (int64_t i = 0; i < inner; i++) {                                                     \
-      T part[8];                                                                              \
-      int64_t row = 8;                                                                        \
-      for (int k = 0; k < 8; k++) part[k] = TERM(in[k * inner + i]);                          \
-      for (; row + 8 <= length; row += 8) {                                                   \
-        for (int k = 0; k < 8; k++) part[k] OP TERM(in[(row + k) * inner + i]);               \
-      }                                                                                       \
-      for (int k = 0; k < 4; k++) part[k] OP part[k + 4];                                     \
-      part[0] OP part[1], part[2] OP part[3], part[0] OP part[2];                             \
-      for (; row < length; row++) part[0] OP TERM(in[row * inner + i]);                       \
-      out[i] = part[0];                                                                       \
-    }                                                                                         \
-  }                                                                                           \
-  /* Reduce rows to one, four rows at a time. */                                              \
-  static TARGET void add_rows_##name(T *restrict out, const T *in, int64_t length,            \
-                                     int64_t width, int64_t inner) {                          \
-    int64_t row = 0;                                                                          \
-    for (int64_t i = 0; i < width; i++) out[i] = NEUTRAL;                                     \
-    for (; row + 4 <= length; row += 4, in += 4 * inner) {                                    \
-      const T *a = in, *b = a + inner, *c = b + inner, *d = c + inner;                        \
-      for (int64_t i = 0; i < width; i++) {                                                   \
-        T left = TERM(a[i]), right = TERM(c[i]);                                              \
-        left OP TERM(b[i]), right OP TERM(d[i]), left OP right, out[i] OP left;               \
-      }                                                                                       \
-    }                                                                                         \
-    for (; row < length; row++, in += inner) {                                                \
-      for (int64_t i = 0; i < width; i++) out[i] OP TERM(in[i]);                              \
-    }                                                                                         \
-  }                                                                                           \
-  static TARGET void reduce_##name(char *to, const char *from, int64_t outer, int64_t length, \
-                                   int64_t inner) {                                           \
-    T *out = (T *)to, part[64];                                                               \
-    const T *in = (const T *)from;                                                            \
-    if (inner == 1 && length < 8) {                                                           \
-      short_rows_##name(out, in, outer, length);                                              \
-      return;                                                                                 \
-    }                                                                                         \
-    for (int64_t o = 0; o < outer; o++, out += inner, in += length * inner) {                 \
-      if (inner == 1) {                                                                       \
-        *out = sum_##name(in, length);                                                        \
-        continue;                                                                             \
-      }                                                                                       \
-      int64_t first = length < SUM_BLOCK ? length : SUM_BLOCK;                                \
-      int is_narrow = inner < 8 && first >= 8;                                                \
-      if (is_narrow) narrow_##name(out, in, first, inner);                                    \
-      else add_rows_##name(out, in, first, inner, inner);                                     \
-      for (int64_t row = first; row < length; row += SUM_BLOCK) {                             \
-        int64_t rows = length - row < SUM_BLOCK ? length - row : SUM_BLOCK;                   \
-        for (int64_t i = 0; i < inner; i += 64) {                                             \
-          int64_t width = inner - i < 64 ? inner - i : 64;                                    \
-          if (is_narrow && rows >= 8) narrow_##name(part, in + row * inner, rows, inner);     \
-          else add_rows_##name(part, in + row * inner + i, rows, width, inner);               \
-          for (int64_t k = 0; k < width; k++) out[i + k] OP part[k];                          \
-        }                                                                                     \
-      }                                                                                       \
-    }                                                                                         \
-  }
+#define TARGET
+#define T double
+#define S(name) name##_f64
+#include "sums.inc"
 
-#define PLAIN(x) (x)
-#define SQUARE(x) ((x) * (x))
-#define MAGNITUDE(x) ((x) < 0 ? -(x) : (x))
-#ifdef __wasm__
-#define SUMS(TARGET, s, T)                              \
-  SUM(TARGET, sum_##s, T, PLAIN, 0, +=)                 \
-  SUM(TARGET, prod_##s, T, PLAIN, 1, *=)
-#else
-#define SUMS(TARGET, s, T)                              \
-  SUM(TARGET, sum_##s, T, PLAIN, 0, +=)                 \
-  SUM(TARGET, square_##s, T, SQUARE, 0, +=)             \
-  SUM(TARGET, magnitude_##s, T, MAGNITUDE, 0, +=)       \
-  SUM(TARGET, prod_##s, T, PLAIN, 1, *=)
-#endif
-SUMS(, f64, double)
-SUMS(, f32, float)
+#define TARGET
+#define T float
+#define S(name) name##_f32
+#include "sums.inc"
+
 #ifdef WIDE
-SUMS(WIDE, f64_wide, double)
-SUMS(WIDE, f32_wide, float)
+#define TARGET WIDE
+#define T double
+#define S(name) name##_f64_wide
+#include "sums.inc"
+
+#define TARGET WIDE
+#define T float
+#define S(name) name##_f32_wide
+#include "sums.inc"
 #endif
 
-/* Reductions from the first element on, each step to the larger or smaller one; the neutral
- * number without elements. In WebAssembly one function is for both. */
+/* In WebAssembly one function is for both extremes. */
 #ifdef __wasm__
 #define IN_PARTS(T) ((T)0.5 > 0) /* the order matters for NaN only */
 #define FOR_BOTH static __attribute__((noinline))
@@ -146,59 +54,36 @@ SUMS(WIDE, f32_wide, float)
 #define FOR_BOTH static inline __attribute__((always_inline))
 #endif
 #define IS_BEYOND(x, best) (is_max ? x > best : x < best)
-#define EXTREME(name, T, LOWEST, HIGHEST)                                                     \
-  FOR_BOTH void extreme_##name(char *to, const char *from, int64_t outer, int64_t length,     \
-                               int64_t inner, int is_max) {                                   \
-    const T neutral = is_max ? LOWEST : HIGHEST;                                              \
-    T *out = (T *)to;                                                                         \
-    const T *in = (const T *)from;                                                            \
-    for (int64_t o = 0; inner == 1 && o < outer; o++, in += length) {                         \
-      T part[8], total = length ? in[0] : neutral;                                            \
-      int64_t row = 1;                                                                        \
-      if (IN_PARTS(T) && length >= 16) {                                                      \
-        memcpy(part, in, sizeof part);                                                        \
-        for (row = 8; row + 8 <= length; row += 8) {                                          \
-          for (int k = 0; k < 8; k++) {                                                       \
-            T x = in[row + k], total = part[k];                                               \
-            part[k] = IS_BEYOND(x, total) ? x : total;                                        \
-          }                                                                                   \
-        }                                                                                     \
-        for (int k = 1; k < 8; k++) {                                                         \
-          T x = part[k];                                                                      \
-          total = k == 1 ? part[0] : total;                                                   \
-          total = IS_BEYOND(x, total) ? x : total;                                            \
-        }                                                                                     \
-      }                                                                                       \
-      for (; row < length; row++) {                                                           \
-        T x = in[row];                                                                        \
-        total = IS_BEYOND(x, total) ? x : total;                                              \
-      }                                                                                       \
-      out[o] = total;                                                                         \
-    }                                                                                         \
-    for (int64_t o = 0; inner != 1 && o < outer; o++, out += inner) {                         \
-      for (int64_t i = 0; i < inner; i++) out[i] = length ? in[i] : neutral;                  \
-      in += length ? inner : 0;                                                               \
-      for (int64_t row = 1; row < length; row++, in += inner) {                               \
-        for (int64_t i = 0; i < inner; i++) {                                                 \
-          T x = in[i], total = out[i];                                                        \
-          out[i] = IS_BEYOND(x, total) ? x : total;                                           \
-        }                                                                                     \
-      }                                                                                       \
-    }                                                                                         \
-  }                                                                                           \
-  static void reduce_max_##name(char *to, const char *from, int64_t outer, int64_t length,    \
-                                int64_t inner) {                                              \
-    extreme_##name(to, from, outer, length, inner, 1);                                        \
-  }                                                                                           \
-  static void reduce_min_##name(char *to, const char *from, int64_t outer, int64_t length,    \
-                                int64_t inner) {                                              \
-    extreme_##name(to, from, outer, length, inner, 0);                                        \
-  }
-EXTREME(f64, double, -INFINITY, INFINITY)
-EXTREME(f32, float, -INFINITY, INFINITY)
-EXTREME(i64, int64_t, INT64_MIN, INT64_MAX)
-EXTREME(i32, int32_t, INT32_MIN, INT32_MAX)
-EXTREME(u8, uint8_t, 0, UINT8_MAX)
+
+#define T double
+#define S(name) name##_f64
+#define LOWEST -INFINITY
+#define HIGHEST INFINITY
+#include "extremes.inc"
+
+#define T float
+#define S(name) name##_f32
+#define LOWEST -INFINITY
+#define HIGHEST INFINITY
+#include "extremes.inc"
+
+#define T int64_t
+#define S(name) name##_i64
+#define LOWEST INT64_MIN
+#define HIGHEST INT64_MAX
+#include "extremes.inc"
+
+#define T int32_t
+#define S(name) name##_i32
+#define LOWEST INT32_MIN
+#define HIGHEST INT32_MAX
+#include "extremes.inc"
+
+#define T uint8_t
+#define S(name) name##_u8
+#define LOWEST 0
+#define HIGHEST UINT8_MAX
+#include "extremes.inc"
 
 /* What follows a sum. */
 enum { NOTHING, DIVISION, ROOT, LOGARITHM };
@@ -442,20 +327,15 @@ static void finds_index(Plan *plan, const Instruction *instruction, int is_max) 
 void plan_arg_max(Plan *plan, const Instruction *instruction) { finds_index(plan, instruction, 1); }
 void plan_arg_min(Plan *plan, const Instruction *instruction) { finds_index(plan, instruction, 0); }
 
-int takes_squares(const Instruction *instruction) {
-  return instruction->op->plan == plan_reduce_sum_square;
-}
-
-int sums_all(Plan *plan, const Instruction *instruction, int64_t size) {
-  if (instruction->op->plan != plan_reduce_sum && !takes_squares(instruction)) return 0;
+static int sums_all(Plan *plan, const Instruction *instruction) {
   const Array *given = operand(plan, instruction, 0);
   char is_reduced[MOST_AXES];
-  if (given->size != size || !can_chain(given->dtype, size)) return 0;
+  if (!can_chain(given->dtype, given->size)) return 0;
   mark_axes(plan, instruction, is_reduced);
   return slot(plan, instruction->out[0])->array.size == 1;
 }
 
-void adds_parts(Plan *plan, int64_t out, int64_t parts) {
+static void adds_parts(Plan *plan, int64_t out, int64_t parts) {
   Step *step = emit(plan, run_reduction);
   int dtype = slot(plan, parts)->array.dtype;
   reads(plan, &step->in[0], parts, 0);
@@ -465,6 +345,9 @@ void adds_parts(Plan *plan, int64_t out, int64_t parts) {
   step->n[4] = dtype;
   step->extra = (void *)sum_for(dtype);
 }
+
+const Member SUMS = {(SUM), sums_all, NULL, adds_parts};
+const Member SUMS_OF_SQUARES = {SUM_OF_SQUARES, sums_all, NULL, adds_parts};
 
 /* n: outer, length, inner, exclusive, reverse, dtype */
 #define RUN_CUM_SUM(name, T)                                                            \

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "custom_op.h"
+#include "operators.h"
 #include "runner.h"
 
 enum { FEW = 32 };
@@ -59,7 +60,7 @@ static Status *ORT_CALL create(const CustomOp *op, const Runtime *runtime, const
   if (text && region) {
     status = string_attribute(runtime, info, "tape", text, &size);
     /* The size counts the zero at the end. */
-    if (!status) region->runner = make_runner(text, size - 1);
+    if (!status) region->runner = make_runner(&OPERATORS, text, size - 1);
     region->runtime = runtime;
   }
   free(text);

@@ -1,9 +1,9 @@
-/* Run a tape by plans that are kept. */
+/* Run a tape by plans that are kept, at once or part by part. */
 #include "runner.h"
 
 #include <stdlib.h>
 
-#include "plan.h"
+#include "planning.h"
 
 enum { MOST_PLANS = 8, LARGE_PLAN = 1 << 25 };
 
@@ -16,10 +16,10 @@ struct Runner {
   unsigned next; /* the place whose plan a new one replaces */
 };
 
-Runner *make_runner(const char *tape, size_t bytes) {
+Runner *make_runner(const Operators *operators, const char *tape, size_t bytes) {
   Runner *runner = calloc(1, sizeof *runner);
   if (!runner) return NULL;
-  runner->tape = read_tape(tape, bytes);
+  runner->tape = read_tape(operators, tape, bytes);
   if (runner->tape) runner->bases = calloc((size_t)runner_block(runner)->inputs + 1, 1);
   if (!runner->bases) return free_runner(runner), NULL;
   for (int i = 0; i < runner->tape->givens; i++) runner->bases[runner->tape->given[i]] = SAME_ELEMENTS;
@@ -76,5 +76,27 @@ const char *run_tape(Runner *runner, const Array *inputs, Allocate allocate, voi
   }
   if (!problem) problem = run_plan(plan, inputs, outputs);
   put_plan(place, plan);
+  return problem;
+}
+
+int has_more(const Plan *plan) { return plan->at != NULL; }
+Progress progress_of(const Plan *plan) { return plan->progress; }
+
+const char *go_on(Plan *plan) {
+  if (!plan->at) return NULL;
+  const char *problem = run_part(plan->at, &plan->progress);
+  if (!plan->progress.total) plan->at = plan->at->next;
+  return problem;
+}
+
+const char *peek(Plan *plan) {
+  if (!plan->progress.total) return NULL;
+  size_t bytes = plan->work_bytes - ALIGNMENT;
+  char *kept = malloc(bytes);
+  if (!kept) return "out of memory";
+  memcpy(kept, plan->base, bytes);
+  const char *problem = run_steps(plan->at->next);
+  memcpy(plan->base, kept, bytes);
+  free(kept);
   return problem;
 }

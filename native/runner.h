@@ -9,8 +9,8 @@ typedef struct Runner Runner;
 /* Give the memory of a result, whose shape and type are known; an error message, or NULL. */
 typedef const char *(*Allocate)(void *results, int i, const Array *result, void **data);
 
-/* Return a runner of a tape; NULL if it is malformed, or without memory. */
-Runner *make_runner(const char *tape, size_t bytes);
+/* Return a runner of a tape with these operators; NULL if it is malformed, or without memory. */
+Runner *make_runner(const Operators *operators, const char *tape, size_t bytes);
 void free_runner(Runner *runner);
 /* The inputs and outputs of the tape. */
 const Block *runner_block(const Runner *runner);

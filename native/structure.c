@@ -416,7 +416,7 @@ static const char *run_offsets(Step *step) {
   for (int64_t done = 0; done < offsets->size; done += row) {
     const char *in = step->in[0];
     for (int axis = 0; axis < last; axis++) in += offsets->offset[axis][at[axis]];
-    take(step->out + done * offsets->bytes, in, offsets->offset[last], row, offsets->bytes);
+    copy_elements(step->out + done * offsets->bytes, in, offsets->offset[last], row, offsets->bytes);
     for (int axis = last - 1; axis >= 0 && ++at[axis] == offsets->shape[axis]; axis--) at[axis] = 0;
   }
   return NULL;

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planners.h"
-
 #define ONCE static __attribute__((noinline)) /* the module is small before it is fast */
 
 enum { UNDEFINED = -2, EVERYWHERE = -1, MOST_DEPTH = 64 };
@@ -153,7 +151,8 @@ static int fit(const Tape *tape, const char **letters, const int64_t *values, in
 static int is_well_formed(const Tape *tape, const Instruction *made) {
   const Operator *op = made->op;
   const char *letters = op->types;
-  int common = 0, result = result_dtype(op);
+  int common = 0;
+  int result = op->kind == ELEMENTWISE ? tape->operators->results[op - tape->operators->all] : 0;
   if (made->attributes < op->attributes) return 0;
   if (!fit(tape, &letters, made->in, made->inputs, &common)) return 0;
   if (result) return made->outputs == 1 && tape->dtypes[made->out[0]] == result;
@@ -161,9 +160,9 @@ static int is_well_formed(const Tape *tape, const Instruction *made) {
 }
 
 int bodies_of(const Instruction *instruction, const int64_t **bodies) {
-  Planner *plan = instruction->op->plan;
-  *bodies = instruction->attribute + (plan == plan_scan ? 2 : plan == plan_loop ? 1 : 0);
-  return plan == plan_if ? 2 : plan == plan_scan || plan == plan_loop;
+  int kind = instruction->op->kind;
+  *bodies = instruction->attribute + (kind == SCAN ? 2 : kind == LOOP ? 1 : 0);
+  return kind == IF ? 2 : kind >= SCAN;
 }
 
 /* Note whose bodies some blocks are, each of one instruction that stands before it. */
@@ -182,7 +181,7 @@ static void own_bodies(Reader *reader, const Instruction *made, int block, int i
 }
 
 static void read_instruction(Reader *reader, Tape *tape, Instruction *made, int block, int index) {
-  made->op = &OPERATORS[next(reader, 0, OPERATOR_COUNT - 1)];
+  made->op = &tape->operators->all[next(reader, 0, tape->operators->count - 1)];
   made->inputs = (int)next(reader, 0, 1 << 16);
   made->outputs = (int)next(reader, 0, 1 << 16);
   made->attributes = (int)next(reader, 0, 1 << 16);
@@ -269,11 +268,11 @@ static int fits_loop(const Tape *tape, const Instruction *at) {
 
 static void check_bodies(Reader *reader, const Tape *tape, const Block *block) {
   for (const Instruction *at = block->instructions; at < block->instructions + block->count; at++) {
-    Planner *plan = at->op->plan;
-    int fits = plan == plan_if     ? fits_if(tape, at)
-               : plan == plan_scan ? fits_scan(tape, at)
-               : plan == plan_loop ? fits_loop(tape, at)
-                                   : 1;
+    int kind = at->op->kind;
+    int fits = kind == IF     ? fits_if(tape, at)
+               : kind == SCAN ? fits_scan(tape, at)
+               : kind == LOOP ? fits_loop(tape, at)
+                              : 1;
     if (!fits) reader->failed = 1;
   }
 }
@@ -317,10 +316,11 @@ static void read_all(Reader *reader, Tape *tape) {
   if (reader->word != reader->end) reader->failed = 1;
 }
 
-Tape *read_tape(const char *bytes, size_t size) {
+Tape *read_tape(const Operators *operators, const char *bytes, size_t size) {
   enum { HEAD = 2 * sizeof(int64_t) };
   Tape *tape = calloc(1, sizeof *tape);
   if (!tape) return NULL;
+  tape->operators = operators;
   tape->words = malloc(size + sizeof(int64_t));
   if (!tape->words) return free(tape), NULL;
   memcpy(tape->words, bytes, size);

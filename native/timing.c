@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "operators.h"
 #include "runner.h"
 #include "runtime_api.h"
 
@@ -38,7 +39,7 @@ static int64_t time_runs(Runner *runner, const Array *inputs, void **outputs, vo
  * a step, which counts for the first of them: `first` is its index, -1 without steps. */
 static const char *time_instructions(Plan *plan, const Block *block, const Array *inputs,
                                      void **outputs, int calls, int64_t *times, int *first) {
-  int steps = step_count(plan);
+  int steps = count_steps(plan);
   int64_t *own = malloc(((size_t)steps + 1) * sizeof *own);
   int *owner = malloc(((size_t)steps + 1) * sizeof *owner);
   const char *problem = own && owner ? NULL : "out of memory";
@@ -66,7 +67,7 @@ static const char *time_instructions(Plan *plan, const Block *block, const Array
 EXPORT const char *pytensor_onnx_time_tape(const char *tape, size_t bytes, const Array *inputs,
                                            const char *held, int calls, int64_t *times,
                                            int *first, int64_t *whole, int *late) {
-  Runner *runner = make_runner(tape, bytes);
+  Runner *runner = make_runner(&OPERATORS, tape, bytes);
   if (!runner) return "malformed tape";
   const Block *block = runner_block(runner);
   for (int i = 0; i < block->inputs; i++) {

@@ -1,29 +1,18 @@
 /* The module of WebAssembly, which src/pytensor_onnx/web/static/tape.js calls. */
 #ifdef __wasm__
-#include "wasm.h"
-
 #include <stdlib.h>
 
+#include "operators.h"
 #include "runner.h"
 
 #define EXPORTED(name) __attribute__((export_name(#name)))
-
-static const char *last_problem;
-
-void stop(const char *problem) {
-  last_problem = problem;
-  __builtin_trap();
-}
-
-/* Return why the module has stopped; NULL if it has not, or by a fault. */
-EXPORTED(problem) const char *get_problem(void) { return last_problem; }
 
 EXPORTED(allocate) void *allocate(size_t bytes) { return malloc(bytes + 1); }
 EXPORTED(release) void release(void *memory) { free(memory); }
 
 /* Return the name of an operator, NULL at the end. */
 EXPORTED(operator) const char *name_of_operator(int i) {
-  return i >= 0 && i < OPERATOR_COUNT ? OPERATORS[i].name : NULL;
+  return i >= 0 && i < OPERATORS.count ? OPERATORS.all[i].name : NULL;
 }
 
 /* Whether the module has rare kernels, which the core lacks. */
@@ -36,7 +25,7 @@ EXPORTED(whole) int is_whole(void) {
 }
 
 EXPORTED(open) Runner *open_tape(const char *tape, size_t bytes) {
-  return make_runner(tape, bytes);
+  return make_runner(&OPERATORS, tape, bytes);
 }
 
 EXPORTED(inputs) int inputs_of(const Runner *runner) { return runner_block(runner)->inputs; }

@@ -1,6 +1,7 @@
-"""The rooms of the package, and which of them know which."""
+"""The rooms of the package, and which of them know which; the files of the native library."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from tests.rooms import ANYWHERE, FAMILIES, GROUPS, LAYERS, ROOMS
 
 ROOT = Path(__file__).parents[1] / "src" / "pytensor_onnx"
 TESTS = Path(__file__).parent
+NATIVE = TESTS.parent / "native"
 
 
 def room_of(module: str) -> str:
@@ -122,11 +125,7 @@ def test_no_modules_import_each_other():
         module: {name for name in map(module_of, imports(path)) if name not in ("", module)}
         for module, path in known.items()
     }
-    # Modules that need nothing are removed until none is left, or those in circles.
-    while free := [module for module, names in needed.items() if not names & needed.keys()]:
-        for module in free:
-            del needed[module]
-    assert not needed
+    assert not in_circles(needed)
 
 
 def test_no_folders_of_a_room_import_each_other():
@@ -137,10 +136,80 @@ def test_no_folders_of_a_room_import_each_other():
         if len(folder) == 2:
             of_room = {other for other in others if other[0] == folder[0] and len(other) == 2}
             needed.setdefault(folder, set()).update(of_room - {folder})
-    while free := [folder for folder, others in needed.items() if not others & needed.keys()]:
-        for folder in free:
-            del needed[folder]
-    assert not needed
+    assert not in_circles(needed)
+
+
+def in_circles(needed: dict[Any, set[Any]]) -> dict[Any, set[Any]]:
+    """Return the parts that need each other, with those that need them."""
+    # Parts that need nothing are removed until none is left, or those in circles.
+    left = dict(needed)
+    while free := [part for part, others in left.items() if not others & left.keys()]:
+        for part in free:
+            del left[part]
+    return left
+
+
+def test_no_files_of_c_need_each_other():
+    assert not in_circles(files_of_c(NATIVE))
+
+
+def test_a_call_back_makes_a_circle_of_files_of_c(tmp_path):
+    texts = {
+        "plan.h": "typedef struct Plan Plan;\nvoid plan_all(Plan *plan);\nint count;\n",
+        "plan.c": '#include "kernel.h"\nvoid plan_all(Plan *plan) {\n  run_kernel(plan);\n}\n',
+        "kernel.h": '#include "plan.h"\n/* plan_all */\nvoid run_kernel(Plan *plan);\n',
+        "kernel.c": '#include "kernel.h"\nvoid run_kernel(Plan *plan) {\n}\n',
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert not in_circles(files_of_c(tmp_path))
+    calls = texts["kernel.c"].replace("{\n}", "{\n  plan_all(plan);\n}")
+    (tmp_path / "kernel.c").write_text(calls, encoding="utf-8")
+    assert in_circles(files_of_c(tmp_path)).keys() == {"plan.c", "kernel.c"}
+
+
+PROTOTYPE = re.compile(
+    r"^(?!static|typedef|#)\w[\w *]*?\b(\w+)\([^;{}]*\);|^(?:extern|Planner) ([^;]*);", re.M
+)
+DEFINITION = re.compile(
+    r"^(?!static|typedef|extern|#)\w[^\n;={}()]*?\b(\w+)"
+    r"(?:\([^;{}]*\) \{|(?:\[\w*\])? = [{\d])",
+    re.M,
+)
+BODY = re.compile(r"\) (\{[^\n]*\}$|\{\n.*?^\})", re.M | re.S)
+
+
+def files_of_c(folder: Path) -> dict[str, set[str]]:
+    """Return for each file those that it includes, and those whose functions and tables it uses.
+
+    It uses a name that a header declares which it includes, and that another file defines.
+    """
+    texts = {
+        path.name: re.sub(r"/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.S)
+        for path in sorted(folder.iterdir())
+        if path.suffix in (".c", ".h", ".inc")
+    }
+    included = {file: {*re.findall(r'#include "([^"]+)"', text)} for file, text in texts.items()}
+    declared = {
+        file: {*re.findall(r"\w+", " ".join(map(" ".join, PROTOTYPE.findall(text))))}
+        for file, text in texts.items()
+    }
+    home = {
+        name: file
+        for file, text in texts.items()
+        if file.endswith(".c")
+        for name in DEFINITION.findall(text)
+    }
+
+    def visible(file: str) -> set[str]:
+        return declared[file].union(*map(visible, included[file]))
+
+    def used(file: str) -> set[str]:
+        text = texts[file]
+        code = " ".join(BODY.findall(text)) if file.endswith(".h") else text
+        return {home[name] for name in visible(file) & {*re.findall(r"\w+", code)} & home.keys()}
+
+    return {file: (used(file) | included[file]) - {file} for file in texts}
 
 
 def module_of(name: str) -> str:

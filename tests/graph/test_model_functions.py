@@ -3,7 +3,7 @@
 import numpy as np
 import onnx_ir as ir
 
-from pytensor_onnx.graph.builder import Builder, Described
+from pytensor_onnx.graph.builder import Builder, Described, Meaning
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.operators.dims import dims_of
 from tests.graph.conftest import run, value
@@ -39,6 +39,26 @@ def test_a_standard_function_has_the_wanted_name(build, scope):
         ("pytensor", "Other_float64_1"),
         ("pytensor.standard", "Square_float64"),
     ]
+
+
+def test_a_function_of_the_package_says_what_it_computes(build, scope):
+    meaning = Meaning("Square", "float64", 1, {"lower": True, "n": None})
+    build.call("Square", square_plus_half, value())
+    build.call("Other", square_plus_half, value(), described=Described(meaning=meaning))
+    build.call("OfUser", square_plus_half, value(), described=Described())
+    assert [Meaning.of(f) for f, *_ in scope.functions.values()] == [
+        Meaning("Square", "float64"),
+        Meaning("Square", "float64", 1, {"lower": True}),
+        None,
+    ]
+
+
+def test_damaged_metadata_say_nothing(build, scope):
+    build.call("Square", square_plus_half, value())
+    ((function, *_),) = scope.functions.values()
+    for text in ("[]", '{"op": 3}', '{"op": "Square", "attributes": []}', "{"):
+        function.metadata_props["pytensor.function"] = text
+        assert Meaning.of(function) is None
 
 
 def test_a_function_serves_every_rank(build):

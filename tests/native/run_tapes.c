@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../../native/operators.h"
 #include "../../native/runner.h"
 
 static const int64_t *word;
@@ -62,7 +63,7 @@ static void answer(void) {
   int64_t words = *word++;
   const char *tape = (const char *)word;
   word += words;
-  Runner *runner = make_runner(tape, (size_t)words * sizeof *word);
+  Runner *runner = make_runner(&OPERATORS, tape, (size_t)words * sizeof *word);
   int count = (int)*word++;
   Array inputs[64];
   int are_constant[64];

@@ -14,7 +14,7 @@ from pytensor.tensor.special import LogSoftmax, Softmax
 
 from pytensor_onnx.dispatch.registry.basic import onnx_funcify
 from pytensor_onnx.graph.binary_reduction import fold_last_axis, merge_axes
-from pytensor_onnx.graph.builder import Builder, name_failure
+from pytensor_onnx.graph.builder import Builder, Described, Meaning, name_failure
 from pytensor_onnx.operators.dims import Dim, dims_of
 from pytensor_onnx.operators.inference import dtype_of
 from pytensor_onnx.ops.reductions import RunningExtreme
@@ -124,7 +124,13 @@ def lower_extremum(op: NonZeroDimsCAReduce, node: Apply, build: Builder, x: ir.V
         name_failure(inner, checked, error)
         return checked
 
-    return build.call(f"RequireNonEmpty{name.capitalize()}", require, x, result)
+    return build.call(
+        f"RequireNonEmpty{name.capitalize()}",
+        require,
+        x,
+        result,
+        described=Described(meaning=Meaning("RequireNonEmpty")),
+    )
 
 
 def _reduced_axes(op: CAReduce | Argmax | Softmax | LogSoftmax, node: Apply) -> list[int]:

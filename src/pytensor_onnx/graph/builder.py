@@ -12,11 +12,11 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.emitter import Operand
 from pytensor_onnx.graph.scope import ModelScope
-from pytensor_onnx.graph.subgraphs import Body, Described, SubgraphBuilder, define
+from pytensor_onnx.graph.subgraphs import Body, Described, Meaning, SubgraphBuilder, define
 from pytensor_onnx.graph.traversal import STANDARD_DOMAIN
 from pytensor_onnx.operators.dims import Dim, Dims, dims_of, sizes_in
 
-__all__ = ["Body", "Builder", "Described", "ModelScope", "Operand"]
+__all__ = ["Body", "Builder", "Described", "Meaning", "ModelScope", "Operand"]
 
 
 class Builder(SubgraphBuilder):
@@ -70,7 +70,8 @@ class Builder(SubgraphBuilder):
             Dimensions of the operands that the definition may rely on; without them it must serve
             every rank.
         described
-            Documentation of the function, names of its parameters, dtypes of its results.
+            Documentation of the function, names of its parameters, dtypes of its results, and the
+            operation that it computes; by default the one called ``name``.
 
         Returns
         -------
@@ -79,9 +80,10 @@ class Builder(SubgraphBuilder):
         """
         if variant is None:
             variant = "_".join(dict.fromkeys(_dtype_name(x) for x in operands))
+        dtype = _dtype_name(operands[0]) if operands else ""
+        described = described or Described(meaning=Meaning(name, dtype))
         name = f"{name}_{variant}" if variant else name
         key = key or name, None if shapes is None else tuple(map(tuple, shapes))
-        described = described or Described()
         local = self.scope.functions.get(key)
         if local is None and self._calls_kernel(name, described):
             types = [ir.TensorType(ir.DataType.from_numpy(np.dtype(x))) for x in described.dtypes]

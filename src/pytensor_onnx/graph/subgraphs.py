@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from inspect import Parameter, getdoc, signature as signature_of
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.graph.emitter import Emitter
+from pytensor_onnx.graph.model_reading import stored_mapping
 from pytensor_onnx.graph.names import Names, name_values, rename_in_subgraphs, snake_case
 from pytensor_onnx.graph.scope import LocalFunction, live_nodes
 from pytensor_onnx.graph.traversal import DOMAINS, FUNCTION_DOMAIN, STANDARD_DOMAIN
@@ -301,6 +303,59 @@ def _argument(name: str, dtype: ir.DataType, dims: Dims | None) -> ir.Value:
 
 
 @dataclass(frozen=True)
+class Meaning:
+    """The operation that a model-local function of this package computes.
+
+    Files tell it in the metadata of the function, as names need not be read.
+
+    Attributes
+    ----------
+    op
+        Name of the Op, of the operator of ONNX, or of the function of this package.
+    dtype
+        Dtype of the first operand.
+    rank
+        Number of batch axes of the operands, None for a function that serves all.
+    attributes
+        Attributes of the operation, and the sizes that the function relies on.
+
+    Examples
+    --------
+    >>> graph = ir.Graph([], [], nodes=[])
+    >>> function = ir.Function("pytensor", "TopK_2", graph=graph, attributes=[])
+    >>> Meaning("TopK", "float32", attributes={"axis": -1}).write(function)
+    >>> function.metadata_props
+    {'pytensor.function': '{"op": "TopK", "dtype": "float32", "attributes": {"axis": -1}}'}
+    >>> Meaning.of(function)
+    Meaning(op='TopK', dtype='float32', rank=None, attributes={'axis': -1})
+    """
+
+    op: str
+    dtype: str = ""
+    rank: int | None = None
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, function: ir.Function) -> Meaning | None:
+        """Return the operation of a function, None where its metadata tell none."""
+        told = stored_mapping(function.metadata_props, _MEANING)
+        op, attributes = told.get("op"), told.get("attributes", {})
+        if not isinstance(op, str) or not isinstance(attributes, dict):
+            return None
+        return cls(op, told.get("dtype", ""), told.get("rank"), attributes)
+
+    def write(self, function: ir.Function) -> None:
+        """Note the operation in the metadata of a function."""
+        attributes = {key: value for key, value in self.attributes.items() if value is not None}
+        told = {"op": self.op, "dtype": self.dtype, "rank": self.rank, "attributes": attributes}
+        kept = {key: value for key, value in told.items() if value not in ("", None, {})}
+        function.metadata_props[_MEANING] = json.dumps(kept)
+
+
+_MEANING = "pytensor.function"
+
+
+@dataclass(frozen=True)
 class Described:
     """Facts of a model-local function beside its body.
 
@@ -317,6 +372,8 @@ class Described:
         Whether name and variant tell all that the function depends on but for sizes and ranks.
     dtypes
         Dtypes of the results, if they are known without the body.
+    meaning
+        The operation that the function computes, None for functions of users.
     """
 
     source: Callable | None = None
@@ -324,6 +381,7 @@ class Described:
     is_definition: bool = False
     is_standard: bool = False
     dtypes: Sequence[str] = ()
+    meaning: Meaning | None = None
 
 
 def define(
@@ -382,6 +440,8 @@ def define(
     domain = STANDARD_DOMAIN if is_standard else FUNCTION_DOMAIN
     function = ir.Function(domain, unique, graph=graph, attributes=[])
     function.doc_string = _summary(source)
+    if described.meaning is not None:
+        described.meaning.write(function)
     return LocalFunction(function, returns_list, described.is_definition)
 
 

@@ -5,7 +5,7 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 from onnx import TensorProto, helper
-from pytensor.graph.traversal import graph_inputs
+from pytensor.graph.traversal import applys_between, graph_inputs
 from pytensor.raise_op import Assert
 
 from pytensor_onnx import export_onnx, from_onnx
@@ -123,3 +123,39 @@ def test_products_over_axes_of_unknown_size_keep_one_guard():
     assert len(again.model.graph) == len(program.model.graph)
     empty = np.ones((2, 3, 0), "float32"), np.ones((2, 0, 1), "float32")
     np.testing.assert_array_equal(evaluated(graph, *empty)[0], np.zeros((2, 3, 1)))
+
+
+def nodes_of(graph):
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            yield from nodes_of(attribute.g)
+
+
+def functions_by_other_names(program):
+    """Return the model of a program with other names for its functions."""
+    model = program.proto
+    names = {f.name: f"f{i}" for i, f in enumerate(model.functions)}
+    for part in (model.graph, *model.functions):
+        for node in nodes_of(part):
+            node.op_type = names.get(node.op_type, node.op_type)
+    for function in model.functions:
+        function.name = names[function.name]
+    return model
+
+
+@pytest.mark.parametrize(
+    ("formula", "op"), [(pt.gammaln, "gammaln"), (lambda x: x // 0.3, "int_div")]
+)
+def test_functions_are_known_by_their_metadata(formula, op):
+    x = pt.vector("x")
+    model = functions_by_other_names(export_onnx([x], formula(x), verify=False))
+    assert len(model.functions) > 0
+
+    def operations():
+        return " ".join(str(node.op) for node in applys_between([], from_onnx(model).outputs))
+
+    assert op in operations().lower()
+    for function in model.functions:
+        del function.metadata_props[:]
+    assert op not in operations().lower()

@@ -21,7 +21,7 @@ from pytensor_onnx.dispatch.registry.definition_instance import (
 )
 from pytensor_onnx.dispatch.registry.graphs import NestedProblems, convert_inner
 from pytensor_onnx.functions.registry import DEFINITIONS, Definition, definition_of
-from pytensor_onnx.graph.builder import Builder, Described
+from pytensor_onnx.graph.builder import Builder, Described, Meaning
 from pytensor_onnx.operators.dims import Dims, broadcast, dims_of, product_dim
 from pytensor_onnx.operators.inference import dtype_of
 
@@ -188,7 +188,13 @@ def _call_by_blocks(
 
 def _described(case: Specialised) -> Described:
     expression = case.definition.expression
-    return Described(expression, is_standard=case.is_standard, dtypes=case.dtypes)
+    meaning = Meaning(case.name, case.operand_dtypes[0], case.batch_rank or None, case.keywords)
+    return Described(
+        expression,
+        is_standard=case.is_standard,
+        dtypes=case.dtypes,
+        meaning=meaning if case.is_standard else None,
+    )
 
 
 def _call_function(case: Specialised, build: Builder, inputs: Sequence[ir.Value]) -> list[ir.Value]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,8 @@ from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_onnx.functions.operation import DefinedScalarOp
 from pytensor_onnx.functions.registry import DEFINITIONS
-from pytensor_onnx.graph.traversal import FUNCTION_DOMAIN, STANDARD_DOMAIN
+from pytensor_onnx.graph.builder import Meaning
+from pytensor_onnx.graph.traversal import DOMAINS, STANDARD_DOMAIN
 from pytensor_onnx.late_names import import_modules
 from pytensor_onnx.operators.inference import schema_of
 from pytensor_onnx.ops.networks.kept_operator import note_origin
@@ -165,13 +165,6 @@ def _type_proto(variable: Any) -> Any:
 
 GUARDED = "guarded in the file"
 """Key of the metadata of an operator that a function of the file guards."""
-_NAME = re.compile(r"(?P<op>\w+?)_float(32|64)(_batch\d+|_in_blocks)*")
-_KEPT = re.compile(r"(KeepNonFiniteIn|RequireNonEmpty)[A-Z]\w*")
-_DTYPE = r"_(?:bool|float16|float32|float64|u?int(?:8|16|32|64))"
-_COMPUTED = re.compile(f"(CumProd|CumProdOrEmpty|FloorDivide|FloorModulo|Power){_DTYPE}")
-_EXTREMUM = re.compile(f"(ReduceMax|ReduceMin)(KeepDims)?(?:OfOneSign)?{_DTYPE}(?:_all)?")
-_TOP_K = re.compile(f"TopK(Largest|Smallest)Axis(Minus)?(\\d+){_DTYPE}")
-_UNIQUE = re.compile(f"Unique{_DTYPE}")
 _FUNCTIONS: dict[str, Callable[..., Variable]] = {
     "CumProd": partial(pt.cumprod, axis=0),
     "CumProdOrEmpty": partial(pt.cumprod, axis=0),
@@ -179,52 +172,47 @@ _FUNCTIONS: dict[str, Callable[..., Variable]] = {
     "FloorModulo": pt.mod,
     "Power": pt.pow,
 }
+_GUARDED_OPERATORS = {"ReduceMax", "ReduceMin", "TopK", "Unique"}
 
 
-def own_operation(node: ir.Node) -> Callable[..., Variable] | None:
-    """Return the operation that a call of a function of this package stands for, or None.
+def own_operation(function: ir.Function) -> Callable[..., Variable] | None:
+    """Return the operation that a function of this package stands for, or None.
 
-    A function of the standard domain is the definition of the operation of its name. A guard of a
-    runtime's operator returns its last operand where that operator is right, as PyTensor's is.
-    Arithmetic with NumPy's rules is PyTensor's.
+    A definition of the standard domain is that of an Op. A guard of a runtime's operator returns
+    its last operand where that operator is right, as PyTensor's is. Arithmetic with NumPy's rules
+    is PyTensor's.
 
     Examples
     --------
-    >>> node = ir.node("Erfinv_float32", [ir.val("x")], domain="pytensor.standard")
-    >>> import pytensor.tensor as pt
-    >>> print(own_operation(node)(pt.fvector("x")).owner.op)
+    >>> function = ir.Function(
+    ...     "pytensor.standard", "Erfinv_2", graph=ir.Graph([], [], nodes=[]), attributes=[]
+    ... )
+    >>> Meaning("Erfinv").write(function)
+    >>> print(own_operation(function)(pt.fvector("x")).owner.op)
     Erfinv
     """
-    if node.domain == FUNCTION_DOMAIN:
-        if _KEPT.fullmatch(node.op_type):
-            return _last
-        match = _COMPUTED.fullmatch(node.op_type)
-        return _FUNCTIONS[match[1]] if match else None
-    match = _NAME.fullmatch(node.op_type) if node.domain == STANDARD_DOMAIN else None
-    return _elementwise().get(match["op"]) if match else None
+    meaning = Meaning.of(function) if function.domain in DOMAINS else None
+    if meaning is None:
+        return None
+    if function.domain == STANDARD_DOMAIN:
+        return _elementwise().get(meaning.op)
+    if meaning.op in ("KeepNonFinite", "RequireNonEmpty"):
+        return _last
+    return _FUNCTIONS.get(meaning.op)
 
 
-def own_operator(node: ir.Node) -> ir.Node | None:
+def own_operator(function: ir.Function, node: ir.Node) -> ir.Node | None:
     """Return the operator of the standard that a function of this package guards, or None.
 
-    Examples
-    --------
-    >>> x = ir.val("x")
-    >>> node = ir.node("TopKLargestAxisMinus1_float32", [x, x], num_outputs=2, domain="pytensor")
-    >>> operator = own_operator(node)
-    >>> operator.op_type, operator.attributes["axis"].value
-    ('TopK', -1)
+    Parameters
+    ----------
+    function, node
+        The function, and the node that calls it.
     """
-    if node.domain != FUNCTION_DOMAIN:
+    meaning = Meaning.of(function) if function.domain in DOMAINS else None
+    if meaning is None or meaning.op not in _GUARDED_OPERATORS:
         return None
-    match = _EXTREMUM.fullmatch(node.op_type)
-    if match:
-        return _operator(node, match[1], keepdims=int(match[2] is not None))
-    match = _TOP_K.fullmatch(node.op_type)
-    if match:
-        axis = -int(match[3]) if match[2] else int(match[3])
-        return _operator(node, "TopK", axis=axis, largest=int(match[1] == "Largest"))
-    return _operator(node, "Unique") if _UNIQUE.fullmatch(node.op_type) else None
+    return _operator(node, meaning.op, **meaning.attributes)
 
 
 def _operator(node: ir.Node, op_type: str, **attributes: int) -> ir.Node:

@@ -172,10 +172,10 @@ class ModelWalk:
     ) -> Sequence[Variable]:
         function = self.functions.get(node.op_identifier())
         if function is not None:
-            operation = bodies.own_operation(node)
+            operation = bodies.own_operation(function)
             if operation is not None:
                 return [operation(*operands)]
-            operator = bodies.own_operator(node)
+            operator = bodies.own_operator(function, node)
             if operator is not None:
                 return self._results(operator, operands, environment)
             given = {name: self._resolved(attr) for name, attr in node.attributes.items()}

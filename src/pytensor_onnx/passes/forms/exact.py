@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.graph.binary_reduction import fold_last_axis, merge_axes
-from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.builder import Builder, Described, Meaning
 from pytensor_onnx.graph.traversal import is_bare, mark_guarded
 from pytensor_onnx.operators.dims import Dim, constant_ints, dims_of, is_empty_with, is_positive
 from pytensor_onnx.operators.entries import entry_of
@@ -189,7 +189,9 @@ def nan_extremum(build: Builder, node: ir.Node) -> ir.Value:
     name = f"{node.op_type}KeepDims" if keepdims else node.op_type
     name += "OfOneSign" if by_sum else ""
     variant = f"{dtype_of(operands[0]).numpy()}{'' if len(operands) > 1 else '_all'}"
-    return build.call(name, body, *operands, variant=variant)
+    meaning = Meaning(node.op_type, attributes={"keepdims": keepdims})
+    described = Described(meaning=meaning)
+    return build.call(name, body, *operands, variant=variant, described=described)
 
 
 def nan_arg_extremum(build: Builder, node: ir.Node) -> ir.Value:

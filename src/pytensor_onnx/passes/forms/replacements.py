@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.graph.binary_reduction import merge_axes
-from pytensor_onnx.graph.builder import Builder, name_failure
+from pytensor_onnx.graph.builder import Builder, Described, Meaning, name_failure
 from pytensor_onnx.graph.traversal import is_bare, is_checked, mark_checked, mark_guarded
 from pytensor_onnx.operators.dims import constant_ints, dims_of, is_positive
 from pytensor_onnx.operators.inference import attribute_of, dtype_of
@@ -135,7 +135,10 @@ def _guard(build: Builder, node: ir.Node, pool_with_care: Pooling) -> list[ir.Va
     rank = len(dims_of(x) or ())
     key = (node.op_type, dtype_of(x), rank, str(attributes_of(node)))
     name = f"KeepNonFiniteIn{node.op_type}"
-    return [build.call(name, keep, x, pooled, variant=str(dtype_of(x).numpy()), key=key), *indices]
+    described = Described(meaning=Meaning("KeepNonFinite"))
+    variant = str(dtype_of(x).numpy())
+    kept = build.call(name, keep, x, pooled, variant=variant, key=key, described=described)
+    return [kept, *indices]
 
 
 def counts_too_many(node: ir.Node) -> bool:
@@ -375,7 +378,10 @@ def top_k(build: Builder, node: ir.Node) -> list[ir.Value]:
 
     x, k = node.inputs
     name = f"TopK{'Largest' if largest else 'Smallest'}Axis{axis}".replace("-", "Minus")
-    return list(build.call(name, body, required(x), required(k), variant=str(dtype_of(x).numpy())))
+    variant = str(dtype_of(x).numpy())
+    described = Described(meaning=Meaning("TopK", variant, attributes=order))
+    operands = required(x), required(k)
+    return list(build.call(name, body, *operands, variant=variant, described=described))
 
 
 def _numbers_then_nan(
