@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.graph.op import Op
 from pytensor.graph.traversal import applys_between
 from pytensor.scalar.basic import ScalarOp
 from pytensor.tensor.elemwise import Elemwise
 
+import pytensor_onnx
 from pytensor_onnx import export_onnx, from_onnx, native
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.functions.registry import definition_of
@@ -53,15 +55,21 @@ def lines_of(operation: Operation) -> Iterator[Line]:
     point = "slope (or at=) of its record in tests/operations"
     yield "points at which the gradient is tested", operation.slope is not None, point
     yield "a kind of operation for the fuzzer", bool(operation.fuzz), "fuzz= of its record"
+    if operation.fuzz:
+        is_known = hasattr(pt, operation.name) or hasattr(pytensor_onnx, operation.name)
+        where = "the fuzzer draws functions of pytensor.tensor and public ones of pytensor_onnx"
+        yield "a name that the fuzzer knows", is_known, where
     if definition and isinstance(op, ScalarOp):
         yield "exact values by regions", operation.accuracy is not None, "accuracy= of its record"
         for dtype in ("float64", "float32"):
-            where = "NAMES of scripts/write_special_kernels.py; run it, and python native/build.py"
+            where = (
+                f"{name} in NAMES of scripts/write_special_kernels.py; run it and native/build.py"
+            )
             yield f"a native kernel for {dtype}", native.has_kernel(f"{name}_{dtype}"), where
         yield "kernels that are tested", bool(operation.kernel), "kernel= of its record"
         page = (ROOT / "docs/reference/accuracy.md").read_text(encoding="utf-8")
         row = f"| {name} |" in page
-        yield "rows in the page of accuracy", row, "python -m scripts.measure_accuracy"
+        yield "rows in the page of accuracy", row, f"python -m scripts.measure_accuracy {name}"
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     is_told = operation.name in changes or not type(op).__module__.startswith("pytensor_onnx")
     yield "a line in CHANGELOG.md, if users see the operation", is_told, "CHANGELOG.md"

@@ -12,6 +12,7 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 
+import pytensor_onnx
 from pytensor_onnx import nn
 from tests.conftest import called
 from tests.dispatch.values import DTYPES
@@ -25,7 +26,7 @@ LARGEST_SIZE, LARGEST_RANK = 1000, 5
 SIZES = (3, 2, 1, 4, 0, 5)
 NAMESPACE = {
     **{"np": np, "pytensor": pytensor, "pt": pt, "OpFromGraph": OpFromGraph, "nn": nn},
-    **{"called": called, "nan": np.nan, "inf": np.inf},
+    **{"pytensor_onnx": pytensor_onnx, "called": called, "nan": np.nan, "inf": np.inf},
 }
 """The names that the code of a graph uses, beside those of its variables."""
 

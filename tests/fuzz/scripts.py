@@ -16,6 +16,7 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
 
+import pytensor_onnx
 from pytensor_onnx import nn
 from tests.conftest import called, compare_onnx_and_py
 

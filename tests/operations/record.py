@@ -17,6 +17,7 @@ from pytensor.graph.basic import Variable
 from pytensor.scalar.basic import ScalarOp, upgrade_to_float
 from pytensor.tensor.elemwise import Elemwise
 
+from pytensor_onnx.functions.operation import Operation as DefinedOperation
 from tests.dispatch.values import DTYPES, special_values
 from tests.operations.regions import Accuracy
 
@@ -160,7 +161,7 @@ def elementwise_arrays(dtype: str) -> list[Arrays]:
 
 
 def unary(
-    scalar: ScalarOp,
+    scalar: ScalarOp | DefinedOperation,
     dtypes: tuple[str, ...] = DTYPES,
     *,
     at: float | None = None,
@@ -168,9 +169,9 @@ def unary(
 ) -> Operation:
     """Return the record of a function of one number; around ``at`` it has a gradient."""
     slope = None if at is None else (at * np.array([1.0, 0.5, 1.25]),)
-    return Operation(
-        name_of(scalar), Elemwise(scalar), elementwise_arrays, dtypes, slope=slope, **fields
-    )
+    is_made = isinstance(scalar, DefinedOperation)
+    name, function = (scalar.__name__, scalar) if is_made else (name_of(scalar), Elemwise(scalar))
+    return Operation(name, function, elementwise_arrays, dtypes, slope=slope, **fields)
 
 
 def special(

@@ -1,6 +1,7 @@
 """Elementwise operations."""
 
 import numpy as np
+import pytensor.tensor as pt
 from pytensor.scalar.basic import upcast
 
 from tests.dispatch.values import DISCRETE, DTYPES, FLOATS, INTEGERS, NUMBERS
@@ -29,7 +30,8 @@ def rounding_unary(g: Graph) -> str:
 @operation
 def smooth_unary(g: Graph) -> str:
     record = g.choices.of(drawn_by_fuzzer("smooth"))
-    return f"pt.{record}({g.term(NUMBERS if g.choices.one_in(6) else floats(g))})"
+    module = "pt" if hasattr(pt, record.name) else "pytensor_onnx"
+    return f"{module}.{record}({g.term(NUMBERS if g.choices.one_in(6) else floats(g))})"
 
 
 @operation
