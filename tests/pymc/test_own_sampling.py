@@ -88,6 +88,15 @@ def test_limits_of_trajectories_are_taken(model):
     assert high.sample_stats["step_size"].mean() < 0.6 * low.sample_stats["step_size"].mean()
 
 
+@pytest.fixture
+def handler():
+    """Let SIGINT interrupt, which processes in the background ignore."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, former)
+
+
+@pytest.mark.usefixtures("handler")
 @pytest.mark.parametrize("discard", [True, False])
 def test_an_interruption_keeps_the_draws(model, monkeypatch, discard):
     def interrupt(display, chains):
