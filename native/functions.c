@@ -84,14 +84,6 @@ EXPORT void pytensor_onnx_close(void *opened) {
   free(function);
 }
 
-static Runner *open_tape(const Settings *settings) {
-  Runner *runner = make_runner(&OPERATORS, settings->tape, settings->tape_bytes);
-  for (int i = 0; runner && i < runner_block(runner)->inputs; i++) {
-    if (settings->operands[i].data) set_constant(runner, i);
-  }
-  return runner;
-}
-
 /* Make a function of a model; NULL where the runtime refuses it. The inputs but the point are
  * `data`, which Python keeps. */
 EXPORT void *pytensor_onnx_open(const Settings *settings, const Array *data) {
@@ -109,7 +101,8 @@ EXPORT void *pytensor_onnx_open(const Settings *settings, const Array *data) {
                          (size_t)array->rank, array->dtype, &function->given[i]);
   }
   if (!status && settings->tape) {
-    function->runner = open_tape(settings);
+    function->runner = make_runner_with(&OPERATORS, settings->tape, settings->tape_bytes,
+                                        settings->operands);
     if (!function->runner) status = failure(runtime, "pytensor.kernels: malformed tape");
   } else if (!status && settings->model) {
     status = open_session(settings, runtime, settings->model, settings->bytes, &function->session);

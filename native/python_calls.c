@@ -133,7 +133,9 @@ static PyObject *make_results(const Call *call, const Plan *plan, void **outputs
     Result *result = &call->results[i];
     const Array *array = plan_output(plan, i);
     PyObject *made = NULL, *const arguments[] = {shape_of(result, array), result->dtype};
-    if (arguments[0] && array->dtype == result->number) made = python.PyObject_Vectorcall(python.empty, arguments, 2, NULL);
+    if (arguments[0] && array->dtype == result->number) {
+      made = python.PyObject_Vectorcall(python.empty, arguments, 2, NULL);
+    }
     if (!made) return python.Py_DecRef(list), NULL;
     python.PyList_SetItem(list, result->place, made);
     outputs[i] = ((NumpyArray *)made)->data;
@@ -201,7 +203,7 @@ EXPORT PyObject *pytensor_onnx_python_call(const char *tape, size_t bytes, const
                                            PyObject *const *dtypes, PyObject *kept) {
   Call *call = calloc(1, sizeof *call);
   if (!call) return none();
-  call->runner = make_runner(&OPERATORS, tape, bytes);
+  call->runner = make_runner_with(&OPERATORS, tape, bytes, operands);
   if (!call->runner) return free(call), none();
   call->arguments = count;
   call->inputs = runner_block(call->runner)->inputs;
@@ -212,9 +214,6 @@ EXPORT PyObject *pytensor_onnx_python_call(const char *tape, size_t bytes, const
   if (!call->argument || !call->operands || !call->results) return close_call(call), none();
   memcpy(call->argument, argument, (size_t)count * sizeof *argument);
   memcpy(call->operands, operands, (size_t)call->inputs * sizeof *operands);
-  for (int i = 0; i < call->inputs; i++) {
-    if (operands[i].data) set_constant(call->runner, i);
-  }
   for (int i = 0; i < call->outputs; i++) {
     call->results[i].place = places[i];
     call->results[i].number = numbers[i];

@@ -38,6 +38,15 @@ const Block *runner_block(const Runner *runner) { return &runner->tape->block[0]
 
 void set_constant(Runner *runner, int input) { runner->bases[input] = SAME_MEMORY; }
 
+Runner *make_runner_with(const Operators *operators, const char *tape, size_t bytes,
+                         const Array *operands) {
+  Runner *runner = make_runner(operators, tape, bytes);
+  for (int i = 0; runner && i < runner_block(runner)->inputs; i++) {
+    if (operands[i].data) set_constant(runner, i);
+  }
+  return runner;
+}
+
 static Plan *take(Plan **place) { return __atomic_exchange_n(place, NULL, __ATOMIC_ACQ_REL); }
 
 void put_plan(Plan **place, Plan *plan) {

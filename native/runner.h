@@ -16,6 +16,9 @@ void free_runner(Runner *runner);
 const Block *runner_block(const Runner *runner);
 /* Note that an input has the same memory in every call. */
 void set_constant(Runner *runner, int input);
+/* Make a runner whose operands with data are constants. */
+Runner *make_runner_with(const Operators *operators, const char *tape, size_t bytes,
+                         const Array *operands);
 /* Run the tape; an error message, or NULL. `allocate` gets `results`, and fills `outputs`. */
 const char *run_tape(Runner *runner, const Array *inputs, Allocate allocate, void *results,
                      void **outputs);

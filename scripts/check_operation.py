@@ -1,6 +1,7 @@
-"""Say what an operation has, and what it lacks: ``python -m scripts.check_operation softplus``.
+"""List the parts that an operation has or lacks: ``python -m scripts.check_operation softplus``.
 
-The name is that of its record in ``tests/operations``. Each line names the file to edit.
+The argument is the name of a record in ``tests/operations``. A line on a missing part names the
+file to edit.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tests.operations import OPERATIONS, Operation
 
 ROOT = Path(__file__).parents[1]
 Line = tuple[str, bool, str]
-"""What is asked, whether it holds, and where to write it."""
+"""A part of an operation, whether the operation has the part, and the file to edit."""
 
 
 def op_of(variable: Variable) -> Op:
@@ -36,7 +37,7 @@ def op_of(variable: Variable) -> Op:
 
 
 def lines_of(operation: Operation) -> Iterator[Line]:
-    """Yield what is asked of an operation, whether it holds, and where to write it."""
+    """Yield a line for each part of an operation."""
     inputs, outputs = [], []
     for group in operation.groups([x for x in operation.dtypes if x.startswith("float")]):
         inputs += group.inputs
@@ -88,7 +89,7 @@ def _exported(inputs: list[Variable], outputs: list[Variable]) -> tuple[bool, st
 
 
 def main(names: list[str]) -> int:
-    """Print the lines of operations, and return the number of those that are missing."""
+    """Print the parts of operations, and return the number of missing parts."""
     missing = 0
     for name in names:
         if name not in OPERATIONS:

@@ -188,7 +188,7 @@ def make_table(recorded: dict[str, dict[str, Any]]) -> tuple[dict[str, Any], lis
 def op_classes() -> set[type]:
     """Return the Op classes of PyTensor, those of parts that need optional packages aside.
 
-    Those that this project adds are among them, but those that definitions make.
+    The Ops of this project are included, except for Ops made by `operation`.
     """
     from pytensor.graph.op import Op
 

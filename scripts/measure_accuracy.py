@@ -23,7 +23,7 @@ from tests.functions.special.accuracy import (  # noqa: E402
 
 TARGET = ROOT / "docs/reference/accuracy.md"
 HEADER = "|---|---|---|---|---|---|\n"
-"""The line of the page after which the rows stand; what is before it is written by hand."""
+"""The line of the page before the rows; the text above the table is written by hand."""
 
 
 def rows_of(name: str, size: int) -> list[str]:

@@ -15,7 +15,6 @@ from tests.operations import (
     inverse_incomplete_gamma,
     modified_bessel_order,
     owens_t,
-    polygamma,
     portable,
     reductions,
 )
@@ -36,7 +35,6 @@ FAMILIES = (
     inverse_incomplete_gamma,
     modified_bessel_order,
     owens_t,
-    polygamma,
     portable,
     reductions,
 )

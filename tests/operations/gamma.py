@@ -1,4 +1,4 @@
-"""Records of the gamma function, its logarithm and the first derivatives of that."""
+"""Records of the gamma function, its logarithm and the derivatives of the logarithm."""
 
 import mpmath as mp
 import numpy as np
@@ -89,6 +89,23 @@ def scale_of_psi(x: mp.mpf) -> mp.mpf:
     return mp.psi(0, 1 - x)
 
 
+def of_orders(orders, numbers, dtypes=BOTH, *, sign=1.0, bound=4.0) -> Region:
+    """Draw orders and, on a logarithmic scale, numbers."""
+
+    def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+        x = np.exp(rng.uniform(*np.log(numbers), size))
+        return [rng.integers(orders[0], orders[1] + 1, size), sign * x]
+
+    low, high = (f"{sign * x:g}" for x in numbers)
+    label = f"n {orders[0]} … {orders[1]}, x {low} … {high}"
+    return Region(label, draw, dtypes, bound)
+
+
+def between_poles(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+    """Draw numbers halfway between poles, next to which even orders have roots."""
+    return [rng.integers(1, 12, size), -rng.integers(0, 30, size) - 0.5]
+
+
 OPERATIONS = [
     special(
         Accuracy(
@@ -167,5 +184,25 @@ OPERATIONS = [
         ),
         at=[1.6],
         kernel=WIDE,
+    ),
+    special(
+        Accuracy(
+            psm.PolyGamma,
+            lambda n, x: mp.psi(int(n), x),
+            [
+                of_orders((0, 4), (0.1, 20), bound=8),
+                of_orders((1, 4), (20, 1e8), bound=8),
+                of_orders((1, 4), (1e-5, 0.1), bound=8),
+                of_orders((5, 80), (0.5, 100), FLOAT64, bound=8),
+                # Powers of these numbers underflow, and their products with factorials do not.
+                of_orders((80, 170), (0.5, 7000), FLOAT64, bound=8),
+                of_orders((1, 6), (1e3, 1e300), FLOAT64, bound=8),
+                # Next to the roots of even orders terms cancel.
+                of_orders((1, 20), (0.3, 30), FLOAT64, sign=-1.0, bound=450),
+                Region("n 1 … 11, x -0.5, -1.5 … -29.5", between_poles, BOTH, 8),
+            ],
+            scipy.special.polygamma,
+        ),
+        is_slow=True,
     ),
 ]

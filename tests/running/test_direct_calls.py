@@ -7,6 +7,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import onnx_ir as ir
 import pytensor
 import pytensor.tensor as pt
 import pytest
@@ -233,6 +234,22 @@ def test_programs_and_functions_with_updates_call_directly(by_runtime):
     for step in range(4):
         assert f(np.zeros(3)) == program(np.zeros(3)) == 6.0 * step
     assert total.get_value() == 12.0
+    assert not by_runtime
+
+
+@pytest.mark.parametrize("constant", ["value_floats=[1.5, -2.0]", "value_float=3.0"])
+def test_constants_of_other_kinds_are_read(constant, by_runtime):
+    text = f"""<ir_version: 10, opset_import: ["": 21]>
+    main (float[n] x) => (float[n] z) {{
+        c = Constant<{constant}>()
+        y = Exp(x)
+        z = Mul(y, c)
+    }}"""
+    session = Session(ir.from_onnx_text(text))
+    (found,) = session.run({"x": np.zeros(2, "float32")})
+    expected = [3.0, 3.0] if "floats" not in constant else [1.5, -2.0]
+    np.testing.assert_array_equal(found, np.array(expected, "float32"))
+    assert session.direct is not no_call
     assert not by_runtime
 
 

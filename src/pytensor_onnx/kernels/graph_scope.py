@@ -111,6 +111,14 @@ def constant_of(node: onnx.NodeProto) -> np.ndarray | None:
     return None
 
 
+def constants_of(graph: onnx.GraphProto) -> dict[str, np.ndarray]:
+    """Return the arrays of initializers and of Constant nodes, defaults of inputs left out."""
+    inputs = {x.name for x in graph.input}
+    stored = {x.name: numpy_helper.to_array(x) for x in graph.initializer if x.name not in inputs}
+    made = {n.output[0]: constant_of(n) for n in graph.node if n.op_type == "Constant"}
+    return stored | {name: x for name, x in made.items() if x is not None}
+
+
 def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
     """Return the attributes of a node by name, with the defaults of the standard."""
     given = {x.name: onnx.helper.get_attribute_value(x) for x in node.attribute}

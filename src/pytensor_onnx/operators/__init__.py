@@ -1,1 +1,1 @@
-"""What the operators of ONNX do: an entry for each, by family."""
+"""Shape rules and other facts of the operators of ONNX: an entry for each operator, by family."""

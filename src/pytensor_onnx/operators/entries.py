@@ -32,7 +32,7 @@ OPERATORS: dict[str, Operator] = {
     "SequenceMap": Operator(has_bodies=True),
     **dict.fromkeys(_DRAWS, Operator(is_random=True)),
 }
-"""The operators of the standard of which more is known than their schemas."""
+"""The entries of standard operators; other operators are known by their schemas alone."""
 
 _OTHER = Operator()
 

@@ -31,7 +31,7 @@ SIZE: Interval = (0, LARGEST_SIZE)
 
 @dataclass(frozen=True, kw_only=True)
 class Operator:
-    """What an operator of ONNX does with shapes and elements.
+    """The facts of an operator of ONNX: shape rule, bounds, preserved properties and cost.
 
     Rules take the attributes of a node with the schema's defaults. A property that depends on some
     operands names them by a slice: empty if it always holds, None if nothing is known.

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
-from onnx import numpy_helper
 
 from pytensor_onnx import native
 from pytensor_onnx.errors import RunError
+from pytensor_onnx.kernels.graph_scope import constants_of
 from pytensor_onnx.kernels.regions import whole_region
 from pytensor_onnx.native import Array, describe
 from pytensor_onnx.running.session import Session
@@ -119,7 +119,7 @@ class CModel:
         """Have the model run without a session where one region is all of it."""
         graph = onnx.load_model_from_string(session.serialized[0]).graph
         region, point = whole_region(graph), next(iter(given))
-        arrays = {x.name: self._array(numpy_helper.to_array(x)) for x in graph.initializer}
+        arrays = {name: self._array(x) for name, x in constants_of(graph).items()}
         arrays |= given | {point: Array(settings.dtype, 1, settings.size, (settings.size,))}
         if region is None or not arrays.keys() >= set(region.input):
             return

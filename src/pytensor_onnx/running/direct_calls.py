@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
 
 from pytensor_onnx import native
+from pytensor_onnx.kernels.graph_scope import constants_of
 from pytensor_onnx.kernels.regions import whole_region
 
 DirectCall = Callable[..., "list[np.ndarray] | None"]
@@ -56,12 +56,7 @@ def direct_call(model: bytes, inputs: Sequence[str], outputs: Sequence[str]) -> 
     region = whole_region(graph)
     if region is None or not _is_known_interpreter():
         return no_call
-    # Those of inputs are defaults.
-    stored = [x for x in graph.initializer if x.name not in inputs]
-    constants = {x.name: np.array(numpy_helper.to_array(x), order="C") for x in stored}
-    for node in graph.node:
-        if node.op_type == "Constant":
-            constants[node.output[0]] = numpy_helper.to_array(node.attribute[0].t).copy()
+    constants = {name: np.array(x, order="C") for name, x in constants_of(graph).items()}
     types = {x.name: x.type.tensor_type for x in (*graph.input, *graph.output)}
     operands = (native.Array * (len(region.input) + 1))()
     for operand, name in zip(operands, region.input, strict=False):

@@ -16,6 +16,7 @@ import onnx
 
 from pytensor_onnx import native
 from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.kernels.graph_scope import constants_of
 from pytensor_onnx.kernels.regions import counted
 from pytensor_onnx.running.data_parts import DividedSession
 from pytensor_onnx.running.profiling import node_times
@@ -122,8 +123,8 @@ def explain_call(session: Any, feed: Mapping[str, Any], calls: int = 100) -> Exp
     Parameters
     ----------
     session
-        A `Session`, which stays as it is, or a `DividedSession`: what it computes once for new data
-        stands in a note.
+        A `Session`, which stays as it is, or a `DividedSession`: a note tells the time of its
+        computation for new data.
     feed
         A value for each input.
     calls
@@ -210,15 +211,12 @@ Tape = tuple[bytes, list[np.ndarray], list[bool]]
 
 
 def _read_tapes(session: Session, feed: Mapping[str, Any]) -> dict[str, Tape]:
-    """Return the tapes of the regions that are not in a loop or branch, with what they read."""
+    """Return the tapes and operands of all regions outside of loops and branches."""
     model = onnx.load_model_from_string(session.serialized[0])
     graph = model.graph
     regions = [node for node in graph.node if node.domain == native.REGION_DOMAIN]
-    constants = {x.name: onnx.numpy_helper.to_array(x) for x in graph.initializer}
-    for node in graph.node:
-        if node.op_type == "Constant":
-            constants[node.output[0]] = onnx.numpy_helper.to_array(node.attribute[0].t)
-    known = {**{x: np.asarray(v) for x, v in feed.items()}, **constants}
+    constants = constants_of(graph)
+    known = {**constants, **{x: np.asarray(v) for x, v in feed.items()}}
     typed = {x.name: x for x in (*graph.value_info, *graph.output)}
     given = {x.name for x in graph.output}
     read = dict.fromkeys(x for node in regions for x in node.input if x not in known)

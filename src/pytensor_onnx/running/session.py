@@ -239,7 +239,8 @@ class Session:
         source = self._source
         if not self.runs_in_c or isinstance(source, str):
             raise PyTensorONNXError("the native library does not run this session")
-        fused = self._fusion.model if self.has_regions and self._fusion else None
+        running = self._running_fusion
+        fused = running.model if running else None
         return (source, None) if fused is None else (fused, source)
 
     def input_dtype(self, name: str) -> np.dtype[Any]:
@@ -288,7 +289,7 @@ class Session:
             options = replace(options, threads=threads or _allowed_threads())
         runtime_options = options.to_runtime()
         if self._uses_kernels and with_kernels:
-            # Only the bytes of `fuse` have regions, and `fuse` makes none of a model with some.
+            # Only models of `fuse`, and those of `load_again` made of them, have regions.
             is_fused = self._fusion is not None and source is not self._source
             register = native.register_with_regions if is_fused else native.register
             register(runtime_options, self._functions)
@@ -311,8 +312,14 @@ class Session:
         inner = getattr(runtime, "_sess", None) if self._is_on_cpu else None
         self.runtime, self.has_regions = runtime, has_regions
         self._run = getattr(inner, "run", runtime.run)
-        is_whole = has_regions and self._fusion is not None and self._fusion.is_whole
+        running = self._running_fusion
+        is_whole = running is not None and running.is_whole
         self.direct: DirectCall = self._first_direct if is_whole else no_call
+
+    @property
+    def _running_fusion(self) -> Fusion | None:
+        """The fusion whose model runs; None without regions."""
+        return self._fusion if self.has_regions else None
 
     def _first_direct(self, *arrays: Any) -> list[np.ndarray] | None:
         """Make the direct call of a model that is one region, which reading it again takes."""
@@ -332,14 +339,14 @@ class Session:
 
     def kernels(self) -> list[str]:
         """Return a line for each region, and for each reason why other nodes are in none."""
-        if self.has_regions and self._fusion:
-            return self._fusion.lines()
-        return _lines_of_functions(self._functions)
+        running = self._running_fusion
+        return running.lines() if running else _lines_of_functions(self._functions)
 
     @property
     def regions(self) -> tuple[Region, ...]:
         """The regions that run in the native library."""
-        return self._fusion.regions if self.has_regions and self._fusion else ()
+        running = self._running_fusion
+        return running.regions if running else ()
 
     def notes(self) -> list[str]:
         """Return a line on the calls that regions have refused, none without such calls."""
@@ -364,9 +371,10 @@ class Session:
             A session of the runtime.
         """
         threads = self.runtime.get_session_options().intra_op_num_threads
-        fused = self._fusion.model if self.has_regions and self._fusion else None
+        running = self._running_fusion
         changed = replace(self._options, **options)
-        return self._load(source or fused or self._source, threads, options=changed)
+        given = source or (running and running.model) or self._source
+        return self._load(given, threads, options=changed)
 
     def complete(self, feed: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a feed of arrays, with the weights that the runtime reads as inputs."""
@@ -374,7 +382,8 @@ class Session:
 
     def places(self) -> dict[str, str]:
         """Return for values of the model the region that computes it, or why none does."""
-        return self._fusion.places() if self.has_regions and self._fusion else {}
+        running = self._running_fusion
+        return running.places() if running else {}
 
     def _fuse(self) -> Fusion | None:
         """Return the regions of the model that run in the native library, None without them."""

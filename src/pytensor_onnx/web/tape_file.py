@@ -21,7 +21,7 @@ from onnx import numpy_helper
 from pytensor_onnx import native
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.graph.model_reading import state_pairs
-from pytensor_onnx.kernels.graph_scope import constant_of, operator_numbers
+from pytensor_onnx.kernels.graph_scope import constants_of, operator_numbers
 from pytensor_onnx.kernels.regions import Fusion, fuse, whole_region
 
 FORMAT = 3
@@ -204,15 +204,5 @@ def _operands(
     graph: onnx.GraphProto, region: onnx.NodeProto, data: _Data
 ) -> list[str | dict[str, Any]]:
     """Return the operands of the tape: names of inputs, and constants."""
-    inputs = {x.name for x in graph.input}
-    constants = {x.name: x for x in graph.initializer}
-    nodes = {name: node for node in graph.node for name in node.output}
-
-    def constant(name: str) -> np.ndarray:
-        if name in constants:
-            return numpy_helper.to_array(constants[name])
-        found = constant_of(nodes[name])
-        assert found is not None, name
-        return found
-
-    return [x if x in inputs else data.array(constant(x)) for x in region.input]
+    constants = constants_of(graph)
+    return [data.array(constants[x]) if x in constants else x for x in region.input]

@@ -1,10 +1,10 @@
-"""Elements and windows of arrays."""
+"""Elements and windows of arrays, and the exchange of rows for pivots."""
 
 import numpy as np
 import pytensor.tensor as pt
 import pytest
 
-from pytensor_onnx.ops.linalg.matrix_parts import Elements, Window
+from pytensor_onnx.ops.linalg.matrix_parts import Elements, NextPivot, Window
 from tests.conftest import compare_onnx_and_py
 
 
@@ -20,3 +20,10 @@ def test_window_ends_where_the_matrix_ends(start, end):
     x, first, last = pt.matrix("x"), pt.lvector("first"), pt.lvector("last")
     values = [np.arange(12.0).reshape(3, 4), np.array(start), np.array(end)]
     compare_onnx_and_py([x, first, last], Window()(x, first, last), values)
+
+
+@pytest.mark.parametrize("candidates", [[2], [4, 1, 3], [0, 1, 2, 3, 4], [3, 4, 0]])
+def test_first_candidate_takes_the_place_of_the_pivot(candidates):
+    column, rows = pt.vector("column"), pt.lvector("rows")
+    value = np.array([1.0, -3.0, 0.0, 3.0, -2.0])
+    compare_onnx_and_py([column, rows], NextPivot()(column, rows), [value, np.array(candidates)])
