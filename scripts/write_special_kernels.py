@@ -358,7 +358,7 @@ def _all_parts(term: Term) -> set[Term]:
 
 def function(name: str, dtype: str) -> str:
     """Return the C function of a definition."""
-    found = [d for op, d in DEFINITIONS.items() if op.__name__ == name]
+    found = [d for op, d in DEFINITIONS.items() if d.is_own and op.__name__ == name]
     if len(found) != 1:
         raise SystemExit(f"no definition has an Op named {name}: NAMES has classes, as Log1mexp")
     [definition] = found
