@@ -18,15 +18,15 @@ from pytensor_onnx.dispatch.registry.graphs import GraphConverter
 from pytensor_onnx.dynamic_axes import (
     NamedAxes,
     check_names,
+    keep_names_of_outputs,
     name_output_dims,
-    names_by_axis,
+    reserve_names,
 )
 from pytensor_onnx.errors import Problem, PyTensorONNXError, UnsupportedCase, raise_problems
 from pytensor_onnx.graph.builder import Builder, drop_checks_of_inputs
 from pytensor_onnx.graph.names import name_values
-from pytensor_onnx.graph.scope import ModelScope, infer_and_name_dims, live_nodes
-from pytensor_onnx.named_dims import dim_names as dim_names_of
-from pytensor_onnx.operators.dims import BROADCASTS, Dim, dims_of
+from pytensor_onnx.graph.scope import ModelScope, live_nodes
+from pytensor_onnx.operators.dims import BROADCASTS
 from pytensor_onnx.user_code import user_line
 
 IR_VERSION = 10
@@ -157,11 +157,11 @@ def convert(fgraph: FunctionGraph, options: ConversionOptions) -> Converted:
 
     converter.build.provenance = {}
     graph = _make_graph(options.name, converter, inputs, outputs, options.defaults)
-    name_output_dims(list(zip(result_names, outputs, strict=True)), axes, scope)
+    name_output_dims(list(zip(result_names, outputs, strict=True)), axes, scope.dims)
     if options.dim_names:
-        _keep_names_of_outputs(fgraph, outputs, scope)
-    infer_and_name_dims(graph, scope)
-    scope.rename_results(outputs)
+        keep_names_of_outputs(fgraph.outputs, outputs, scope.dims)
+    scope.dims.finish(graph)
+    scope.dims.rename_results(outputs)
     functions = [local.function for local in scope.functions.values()]
     scope.import_domains(graph, functions)
     model = _make_model(graph, functions)
@@ -205,13 +205,9 @@ def _make_inputs(
     keeps_names: bool,
 ) -> list[ir.Value]:
     scope = converter.build.scope
-    for name in wanted:
-        for dim in dynamic_axes.get(name, {}).values():
-            if dim is not None:
-                scope.name_dim(dim)
-    own_names = _names_of_dims(fgraph.inputs, scope) if keeps_names else [{} for _ in fgraph.inputs]
+    names_of_axes = reserve_names(fgraph.inputs, wanted, dynamic_axes, keeps_names, scope.dims)
     inputs = []
-    for variable, wanted_name, own in zip(fgraph.inputs, wanted, own_names, strict=True):
+    for variable, wanted_name, axes in zip(fgraph.inputs, wanted, names_of_axes, strict=True):
         try:
             check_type(variable.type)
         except UnsupportedCase as case:
@@ -228,8 +224,9 @@ def _make_inputs(
             converter.values[variable] = ir.Value(name=wanted_name)
             continue
         name = scope.names.unique(wanted_name)
-        renamed = dynamic_axes.get(wanted_name, {})
-        dims = _input_dims(scope, name, variable, own, renamed)
+        unique = scope.dims.names.unique
+        sizes = enumerate(getattr(variable.type, "shape", ()))
+        dims = [axes.get(i) or unique(f"{name}_dim{i}") if n is None else n for i, n in sizes]
         value = ir.Value(
             name=name,
             type=ir.TensorType(ir.DataType.from_numpy(np.dtype(variable.type.dtype))),
@@ -238,35 +235,6 @@ def _make_inputs(
         converter.add_value(variable, value)
         inputs.append(value)
     return inputs
-
-
-def _names_of_dims(inputs: Sequence[Variable], scope: ModelScope) -> list[dict[int, str]]:
-    """Return the names of the dimensions of each input; equal names mean equal sizes."""
-    sizes: dict[str, set[int]] = {}
-    names = [dict(enumerate(dim_names_of(variable))) for variable in inputs]
-    for variable, named in zip(inputs, names, strict=True):
-        for axis, dim in named.items():
-            scope.name_dim(dim, rank=1)
-            sizes.setdefault(dim, set()).update({variable.type.shape[axis]} - {None})
-    for dim, known in sizes.items():
-        if len(known) == 1:
-            scope.equate_dims(dim, *known)
-    return names
-
-
-def _input_dims(
-    scope: ModelScope,
-    name: str,
-    variable: Variable,
-    own: Mapping[int, str],
-    renamed: Mapping[int, str | None],
-) -> list[Dim]:
-    static = getattr(variable.type, "shape", ())
-    names = {**own, **names_by_axis(name, len(static), renamed)}
-    return [
-        size if size is not None else names.get(axis) or scope.dim_names.unique(f"{name}_dim{axis}")
-        for axis, size in enumerate(static)
-    ]
 
 
 def _drop_checks_of_inputs(converter: GraphConverter, inputs: Sequence[ir.Value]) -> None:
@@ -304,19 +272,6 @@ def _make_outputs(
         value.name = name
         outputs.append(value)
     return outputs
-
-
-def _keep_names_of_outputs(
-    fgraph: FunctionGraph, outputs: Sequence[ir.Value], scope: ModelScope
-) -> None:
-    """Name the dimensions of outputs as PyTensor does, unless inputs name them."""
-    for variable, value in zip(fgraph.outputs, outputs, strict=True):
-        for wanted, dim in zip(dim_names_of(variable), dims_of(value) or (), strict=False):
-            if not scope.is_named_well(dim):
-                is_free = wanted not in scope.dim_names
-                name = wanted if is_free else scope.dim_names.unique(wanted)
-                scope.name_dim(name, rank=1)
-                scope.equate_dims(name, dim)
 
 
 def _make_graph(

@@ -1,14 +1,16 @@
-"""Read the names of axes of unknown size in ``dynamic_axes``."""
+"""Name axes of inputs and outputs as users do: by ``dynamic_axes``, and by named dimensions."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
+from pytensor.graph.basic import Variable
 
 from pytensor_onnx.errors import ArgumentError
-from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.graph.dimensions import Dimensions
+from pytensor_onnx.named_dims import dim_names
 from pytensor_onnx.operators.dims import dims_of
 from pytensor_onnx.user_code import NOT_OF_USERS
 
@@ -61,31 +63,81 @@ def check_names(axes: NamedAxes, inputs: Sequence[str], outputs: Sequence[str]) 
         )
 
 
-def names_by_axis(name: str, rank: int, axes: Mapping[int, str | None]) -> dict[int, str]:
-    """Return the user's names of the axes of an input, by nonnegative axis."""
-    names = _by_position(f"input {name!r}", rank, axes)
-    return {axis: dim for axis, dim in names.items() if dim is not None}
+def reserve_names(
+    inputs: Sequence[Variable],
+    names: Sequence[str],
+    axes: NamedAxes,
+    keeps_names: bool,
+    dims: Dimensions,
+) -> Iterator[dict[int, str]]:
+    """Record the users' names for the axes of inputs, and yield those of each by nonnegative axis.
+
+    Parameters
+    ----------
+    inputs, names
+        Inputs, and their names in ``axes``.
+    axes
+        Names of axes; they win over those of dimensions.
+    keeps_names
+        Whether dimensions of `pytensor.xtensor` keep their names; equal names mean equal sizes.
+    dims
+        Dimensions of the model.
+
+    Raises
+    ------
+    ArgumentError
+        If an input has no axis of a number; when the names of the input are asked for.
+    """
+    for name in names:
+        for dim in axes.get(name, {}).values():
+            if dim is not None:
+                dims.name(dim)
+    own = [dict(enumerate(dim_names(v))) if keeps_names else {} for v in inputs]
+    sizes: dict[str, set[int]] = {}
+    for variable, named in zip(inputs, own, strict=True):
+        for axis, dim in named.items():
+            dims.name(dim, rank=1)
+            sizes.setdefault(dim, set()).update({variable.type.shape[axis]} - {None})
+    for dim, known in sizes.items():
+        if len(known) == 1:
+            dims.equate(dim, *known)
+    for variable, name, named in zip(inputs, names, own, strict=True):
+        rank = len(getattr(variable.type, "shape", ()))
+        renamed = _by_position(f"input {name!r}", rank, axes.get(name, {}))
+        yield named | {axis: dim for axis, dim in renamed.items() if dim is not None}
 
 
 def name_output_dims(
-    outputs: Sequence[tuple[str, ir.Value]], axes: NamedAxes, scope: ModelScope
+    outputs: Sequence[tuple[str, ir.Value]], axes: NamedAxes, dims: Dimensions
 ) -> None:
     """Give dimensions of outputs the user's names, unless the graph has better ones."""
     for name, value in outputs:
         if name not in axes:
             continue
-        dims = list(dims_of(value) or ())
-        for axis, dim in _by_position(f"output {name!r}", len(dims), axes[name]).items():
-            own = dims[axis]
-            if dim is None or dim in scope.dim_names:
+        sizes = list(dims_of(value) or ())
+        for axis, dim in _by_position(f"output {name!r}", len(sizes), axes[name]).items():
+            own = sizes[axis]
+            if dim is None or dim in dims.names:
                 continue
             if own is None:
-                dims[axis] = dim
-            elif scope.is_named_well(own):
+                sizes[axis] = dim
+            elif dims.is_named_well(own):
                 continue
-            scope.name_dim(dim)
-            scope.equate_dims(dim, own)
-        value.shape = ir.Shape(dims)
+            dims.name(dim)
+            dims.equate(dim, own)
+        value.shape = ir.Shape(sizes)
+
+
+def keep_names_of_outputs(
+    variables: Sequence[Variable], outputs: Sequence[ir.Value], dims: Dimensions
+) -> None:
+    """Name the dimensions of outputs as PyTensor does, unless inputs name them."""
+    for variable, value in zip(variables, outputs, strict=True):
+        for wanted, dim in zip(dim_names(variable), dims_of(value) or (), strict=False):
+            if not dims.is_named_well(dim):
+                name = dims.names.unique(wanted) if wanted in dims.names else wanted
+                dims.name(name, rank=1)
+                dims.equate(name, dim)
 
 
 def warn_of_lost_names(graph: ir.Graph, dynamic_axes: DynamicAxes | None) -> None:

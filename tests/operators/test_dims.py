@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.dimensions import Dimensions
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.operators.dims import (
     ComputedSize,
@@ -105,13 +106,13 @@ def test_known_emptiness_holds(dim, others, sizes):
 
 @given(st.lists(st.tuples(DIMS, DIMS), max_size=8), DIMS, SIZES)
 def test_equal_dimensions_keep_their_sizes(pairs, dim, sizes):
-    scope = ModelScope(21)
+    dims = Dimensions()
     for first, second in pairs:
         if size_of(first, sizes) == size_of(second, sizes):
-            scope.equate_dims(first, second)
-    canonical = scope.canonical_dim(dim)
+            dims.equate(first, second)
+    canonical = dims.canonical(dim)
     assert size_of(canonical, sizes) == size_of(dim, sizes)
-    assert scope.canonical_dim(canonical) == canonical
+    assert dims.canonical(canonical) == canonical
 
 
 @pytest.mark.parametrize(
@@ -142,12 +143,12 @@ def test_dimensions_grow_no_longer_than_a_line():
 
 
 def test_equations_of_chains_stay_short():
-    scope = ModelScope(21)
+    dims = Dimensions()
     for i in range(400):
-        scope.equate_dims(f"a{i + 1}", product_dim([f"a{i}", f"a{i}"]))
-        scope.equate_dims(f"b{i + 1}", f"b{i}")
-    assert len(str(scope.canonical_dim("a400"))) < 200
-    assert scope.canonical_dim("b0") == "b400"
+        dims.equate(f"a{i + 1}", product_dim([f"a{i}", f"a{i}"]))
+        dims.equate(f"b{i + 1}", f"b{i}")
+    assert len(str(dims.canonical("a400"))) < 200
+    assert dims.canonical("b0") == "b400"
 
 
 def test_computed_sizes_are_copied_with_their_structure():
@@ -159,12 +160,12 @@ def test_computed_sizes_are_copied_with_their_structure():
 
 
 def test_parts_of_equal_sizes_may_be_found_equal_later():
-    scope = ModelScope(21)
+    dims = Dimensions()
     first, second = slice_dim("a", 0, 3, 1), slice_dim("b", 0, 3, 1)
-    scope.equate_dims(first, second)
-    scope.equate_dims("b", "a")
-    assert scope.canonical_dim(first) == scope.canonical_dim(second)
-    assert scope.canonical_dim("a") == scope.canonical_dim("b")
+    dims.equate(first, second)
+    dims.equate("b", "a")
+    assert dims.canonical(first) == dims.canonical(second)
+    assert dims.canonical("a") == dims.canonical("b")
 
 
 @pytest.mark.parametrize(

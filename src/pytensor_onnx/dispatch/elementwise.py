@@ -58,7 +58,7 @@ def _elementwise_dims(node: Apply, build: Builder, inputs: Sequence[ir.Value]) -
                 sizes.append(known[axis])
         equal = [size for size in sizes if size is not None]
         known_size = next((d for d in equal if isinstance(d, int)), None)
-        may_broadcast = any(build.scope.are_computed_apart(equal[0], d) for d in equal[1:])
+        may_broadcast = any(build.scope.dims.are_computed_apart(equal[0], d) for d in equal[1:])
         first = equal[0] if equal and not may_broadcast else None
         dims.append(first if known_size is None else known_size)
     return dims

@@ -97,5 +97,5 @@ def lower_non_max_suppression(
 ) -> ir.Value:
     """Emit the operator; how many it selects is known at run time."""
     selected = build.NonMaxSuppression(*inputs, center_point_box=int(op.center_point_box))
-    selected.shape = ir.Shape([build.scope.computed_dim("selected"), 3])
+    selected.shape = ir.Shape([build.scope.dims.computed("selected"), 3])
     return selected

@@ -130,7 +130,7 @@ def drop_checks_of_inputs(build: Builder, inputs: Sequence[ir.Value]) -> dict[ir
     kept: dict[ir.Value, ir.Value] = {}
     for node in build.nodes:
         checked = _checked_sizes(node)
-        if checked <= given and len({scope.canonical_dim(dim) for dim in checked}) == 1:
+        if checked <= given and len({scope.dims.canonical(dim) for dim in checked}) == 1:
             (copy,) = node.attributes["then_branch"].as_graph()
             value = copy.inputs[0]
             assert value is not None

@@ -179,9 +179,9 @@ class Emitter(Operators):
         """
         if self.always_runs:
             for first, second in pairs:
-                self.scope.equate_dims(first, second)
+                self.scope.dims.equate(first, second)
             for value in values:
-                self.scope.rename_dims(value)
+                self.scope.dims.rename_axes(value)
 
     def _operand(self, op_type: str, value: Any, dtype: str | ir.DataType | None) -> ir.Value:
         if isinstance(value, np.ndarray | np.generic):

@@ -47,7 +47,7 @@ class ShapeReader(Emitter):
 
     def sizes(self, value: ir.Value, start: int, end: int) -> ir.Value:
         """Return the sizes of consecutive axes as a 1-d int64 value, which is read only once."""
-        self.scope.name_dims(value)
+        self.scope.dims.name_axes(value)
         dims = self.dims(value)[start:end]
         if all(isinstance(d, int) for d in dims):
             return self.ints([d for d in dims if isinstance(d, int)])
@@ -57,7 +57,7 @@ class ShapeReader(Emitter):
 
     def size(self, value: ir.Value, axis: int) -> ir.Value:
         """Return the size of one axis as a 0-d int64 value, a constant if it is static."""
-        self.scope.name_dims(value)
+        self.scope.dims.name_axes(value)
         dim = self.dims(value)[axis]
         if isinstance(dim, int):
             return self.constant(np.int64(dim))
@@ -76,7 +76,7 @@ class ShapeReader(Emitter):
         >>> dims_of(build.Range(0, n, 1))
         ('steps',)
         """
-        dim = self.scope.computed_dim(wanted)
+        dim = self.scope.dims.computed(wanted)
         number.meta[SIZE] = dim
         self._sizes_read[dim] = number
         self._sizes_read[(dim,)] = self.Unsqueeze(number, self.ints([0]))

@@ -217,7 +217,7 @@ def checked_mask(build: Builder, x: ir.Value, mask: IndexArray) -> ir.Value:
     covered = slice(mask.axis, mask.axis + mask.rank)
     wanted = build.sizes(x, covered.start, covered.stop)
     own = build.shape(mask.index)
-    canonical = build.scope.canonical_dim
+    canonical = build.scope.dims.canonical
     pairs = list(zip(build.dims(mask.index), build.dims(x)[covered], strict=True))
     if all(canonical(a) == canonical(b) for a, b in pairs):
         return mask.index

@@ -205,7 +205,7 @@ def true_count(build: Builder, x: ir.Value) -> str:
     ('x_count', 'y_count', 'x_count')
     """
     if _COUNT not in x.meta:
-        x.meta[_COUNT] = build.scope.computed_dim(f"{x.name or 'nonzero'}_count")
+        x.meta[_COUNT] = build.scope.dims.computed(f"{x.name or 'nonzero'}_count")
     return x.meta[_COUNT]
 
 

@@ -246,7 +246,7 @@ class _Lowering:
 
     def _cut(self, build: Builder, sequence: ir.Value, start: int, failure: Exception) -> ir.Value:
         """Cut a sequence to the number of steps, by a node that fails if it is too short."""
-        canonical = build.scope.canonical_dim
+        canonical = build.scope.dims.canonical
         length, steps = canonical(build.dims(sequence)[0]), sizes_in(self.n_steps)
         if not start and steps and steps[0] is not None and length == canonical(steps[0]):
             return sequence

@@ -281,7 +281,7 @@ class Histories:
         dims, whole = dims_of(value), dims_of(buffer)
         if value is None or not dims or whole is None or len(dims) != len(whole):
             return None
-        canonical = self.build.scope.canonical_dim
+        canonical = self.build.scope.dims.canonical
         if [*map(canonical, dims[1:])] == [*map(canonical, whole[1:])]:
             return value
         return self.build.Expand(

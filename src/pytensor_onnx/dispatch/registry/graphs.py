@@ -150,7 +150,7 @@ class GraphConverter:
         """
         if not self.typed or not self.build.always_runs:
             return list(inputs), {}
-        sizes = OperandSizes(node, inputs, self.build.scope.are_computed_apart)
+        sizes = OperandSizes(node, inputs, self.build.scope.dims.are_computed_apart)
         checked = self._checked_sizes(sizes, inputs)
         self.build.equate_sizes(sizes.pairs, [x for x in inputs if isinstance(x, ir.Value)])
         return checked, dict(zip(node.outputs, sizes.results, strict=False))
@@ -165,12 +165,12 @@ class GraphConverter:
             return checked
         for (i, axis), (k, other) in sizes.batch_pairs:
             pair = (dims_of(inputs[i]) or ())[axis], (dims_of(inputs[k]) or ())[other]
-            first, second = map(scope.canonical_dim, pair)
-            is_open = [dim == 1 or scope.is_computed(dim) for dim in (first, second)]
+            first, second = map(scope.dims.canonical, pair)
+            is_open = [dim == 1 or scope.dims.is_computed(dim) for dim in (first, second)]
             if first == second or not any(is_open):
                 continue
             sizes.part(*pair, known=first if is_open[1] else second)
-            if not scope.compare_dims(first, second):
+            if not scope.dims.compare(first, second):
                 continue
             # An assertion of the user about an operand comes before the comparison of its size.
             is_asserted = [CHECKED in inputs[n].meta for n in (i, k)]
@@ -257,7 +257,7 @@ class GraphConverter:
         if variable.name and value.name is None and not self.build.in_function:
             value.name = self.build.scope.names.unique(variable.name)
         if not self.build.in_function:
-            self.build.scope.name_dims(value)
+            self.build.scope.dims.name_axes(value)
 
 
 class NestedProblems(Exception):  # noqa: N818  (control flow between converters)

@@ -76,8 +76,8 @@ def _reshape(
     x = _before_reshapes(x)
     dims = dims_of(x)
     if dims is not None:
-        dims = tuple(map(build.scope.canonical_dim, dims))
-        wanted = tuple(map(build.scope.canonical_dim, wanted))
+        dims = tuple(map(build.scope.dims.canonical, dims))
+        wanted = tuple(map(build.scope.dims.canonical, wanted))
         rest = quotient_dim(dims, [size for size in wanted if size != -1])
         reached = tuple(rest if size == -1 else size for size in wanted)
         if len(dims) == len(wanted) and (wanted == (-1,) or (reached == dims and None not in dims)):

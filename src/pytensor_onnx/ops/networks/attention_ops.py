@@ -165,13 +165,13 @@ class Attention(NetworkOp):
         results[0].shape = ir.Shape([*build.dims(q)[:-1], None])
         for result, before, new in zip(results[1:], past, (k, v), strict=False):
             dims, added = build.dims(before), build.dims(new)[1 if self.q_num_heads else 2]
-            length = sum_dim([build.scope.canonical_dim(dim) for dim in (dims[2], added)])
+            length = sum_dim([build.scope.dims.canonical(dim) for dim in (dims[2], added)])
             result.shape = ir.Shape([*dims[:2], length, dims[3]])
         return results
 
     def _has_key_for_each_query(self, build: Builder, inputs: Sequence[ir.Value]) -> bool:
         length = 1 if self.q_num_heads else 2
-        first, second = (build.scope.canonical_dim(build.dims(x)[length]) for x in inputs[:2])
+        first, second = (build.scope.dims.canonical(build.dims(x)[length]) for x in inputs[:2])
         return first is not None and first == second
 
 

@@ -197,7 +197,7 @@ class KeptOperator(NetworkOp):
                 if dims[axis] is None and is_size and owner.inputs[0] in inner.inputs:
                     source = inner.inputs.index(owner.inputs[0])
                     dims[axis] = build.dims(inputs[source])[owner.op.i]
-        return [build.scope.computed_dim(self.operator.lower()) if d is None else d for d in dims]
+        return [build.scope.dims.computed(self.operator.lower()) if d is None else d for d in dims]
 
     @property
     def _is_sized_as_first(self) -> bool:

@@ -121,7 +121,7 @@ class _Legaliser:
     ) -> Results | None:
         if local is None:
             for value in node.outputs:
-                self.scope.name_dims(value)
+                self.scope.dims.name_axes(value)
         is_standard = not node.domain and node.op_type not in _CONTAINERS
         dtype = main_dtype(node, self.scope.opset_version) if is_standard else None
         if dtype is None:
