@@ -196,6 +196,9 @@ def _sub(a: Any, b: Any) -> Any:
 
 
 def _mul(a: Any, b: Any) -> Any:
+    # A Reshape keeps the sizes that are zero, so that a product with zero must be known as zero.
+    if _is(a, 0) or _is(b, 0):
+        return 0
     return b if _is(a, 1) else a if _is(b, 1) else a * b
 
 
