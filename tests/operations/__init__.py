@@ -18,6 +18,7 @@ from tests.operations import (
     owens_t,
     portable,
     reductions,
+    sorting,
 )
 from tests.operations.record import Operation
 
@@ -39,6 +40,7 @@ FAMILIES = (
     owens_t,
     portable,
     reductions,
+    sorting,
 )
 OPERATIONS: dict[str, Operation] = {str(x): x for family in FAMILIES for x in family.OPERATIONS}
 
