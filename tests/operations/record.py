@@ -73,6 +73,8 @@ class Operation:
         Nodes of the export of the import, relative to those of the first export, at most.
     ulp_again
         Difference between both exports, in units in the last place.
+    imported
+        Outputs of the largest model that is imported.
     import_fails
         Why the import cannot be exported and run again, if so.
     fuzz
@@ -98,6 +100,7 @@ class Operation:
     ulp: int = 4
     nodes_again: float = 1.05
     ulp_again: int = 0
+    imported: int = 24
     import_fails: str = ""
     fuzz: str = ""
     is_slow: bool = False

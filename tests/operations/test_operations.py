@@ -33,8 +33,6 @@ def named(is_meant: Callable[[Operation], Any] = lambda _: True) -> pytest.MarkD
 
 WITH_KERNELS = [name for name, operation in OPERATIONS.items() if operation.kernel]
 Calls = list[list[np.ndarray]]
-MOST_IMPORTED = 24
-"""Outputs of the largest model that is imported."""
 
 
 @cache
@@ -143,7 +141,7 @@ def test_import(name, request):
     if OPERATIONS[name].import_fails:
         request.applymarker(pytest.mark.xfail(reason=OPERATIONS[name].import_fails, strict=True))
     groups, program = graphs_of(name), exported(name)
-    most = max(1, MOST_IMPORTED * len(groups) // len(joined(groups)[1]))
+    most = max(1, OPERATIONS[name].imported * len(groups) // len(joined(groups)[1]))
     if len(groups) > most:
         groups = evenly(groups, most)
         program = export_onnx(*joined(groups), verify=False)
