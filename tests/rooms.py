@@ -57,10 +57,12 @@ ROOMS = {
         "lowerings: the ONNX operators of an Op",
         *("graph", "ops", "functions", "encodings", "rewriting", "named_dims", "operators"),
     ),
-    "dynamic_axes": room("names of axes whose sizes are known at run time", "graph", "operators"),
+    "dynamic_axes": room(
+        "names of axes whose sizes are known at run time", "graph", "named_dims", "operators"
+    ),
     "conversion": room(
         "a PyTensor graph as a model: inputs, outputs, names, metadata",
-        *("graph", "dispatch", "dynamic_axes", "named_dims", "digests", "operators"),
+        *("graph", "dispatch", "dynamic_axes", "digests", "operators"),
     ),
     "pipeline": room(
         "the passes over a model, in order",
