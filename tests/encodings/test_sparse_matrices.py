@@ -129,6 +129,14 @@ def test_index_pointers_that_decrease_are_errors():
         export_onnx([x], rows, verify=False)(wrong)
 
 
+def test_index_pointers_that_do_not_start_with_zero_are_errors():
+    wrong = A.copy()
+    wrong.indptr = np.array([1, *A.indptr[1:]], "int32")
+    x = sparse.csr_matrix("x")
+    with pytest.raises(ValueError, match="start with 0"):
+        pytensor.function([x], sparse.sp_sum(x), mode="ONNX")(wrong)
+
+
 def test_shared_values_and_updates():
     shared = pytensor.shared(A, name="shared")
     update = {shared: sparse.structured_exp(shared)}

@@ -484,6 +484,13 @@ def test_operators_without_a_rule_have_no_shape():
     assert output_dims("NonZero", [x], {}) is None
 
 
+@pytest.mark.parametrize("batches", [((5, 1), ("n",)), (("n",), (5, 1))])
+def test_batch_axes_of_both_factors_broadcast(batches):
+    first, second = batches
+    factors = [ir.val("a", shape=(*first, 2, 3)), ir.val("b", shape=(*second, 3, 4))]
+    assert output_dims("MatMul", factors, {}) == (5, "n", 2, 4)
+
+
 def test_a_slice_without_axes_cuts_the_first_axes():
     x = ir.val("x", dtype=ir.DataType.FLOAT, shape=(5, "n", 7))
     bounds = [

@@ -47,6 +47,8 @@ def test_states_of_generators_have_seeds():
         ([1], "number"),
         ([10], "bars"),
         (["batch", 10], "bars"),
+        ([32], "bars"),
+        ([33], "lines"),
         ([100], "lines"),
         (["n"], "lines"),
         (["n", 2], "bars"),
