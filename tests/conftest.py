@@ -185,6 +185,7 @@ def compare_onnx_and_py(
     outputs: Variable | Sequence[Variable],
     values: Sequence[Any],
     *,
+    also: Iterable[Sequence[Any]] = (),
     rtol: float | None = None,
     atol: float = 0.0,
     signed_zeros: bool = False,
@@ -201,6 +202,8 @@ def compare_onnx_and_py(
         Graph; the inputs are not constant, so that the lowering itself runs.
     values
         One array for each input.
+    also
+        Values of further calls of the same model.
     rtol, atol
         Tolerances; by default 1e-12, 1e-5 or 1e-2 relative by dtype, and none absolute.
     signed_zeros
@@ -217,22 +220,27 @@ def compare_onnx_and_py(
     # Inner graphs of Ops would be compiled by a C compiler otherwise.
     with pytensor.config.change_flags(cxx=""), np.errstate(all="ignore"):
         function = pytensor.function(inputs, results, mode=reference, on_unused_input="ignore")
-        expected = function(*values)
     program = export_onnx(inputs, results, verify=False, **export_options)
     calls: list[Callable] = [program]
     if os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")[0] in _IN_MODE:
         in_mode = pytensor.function(inputs, results, mode="ONNX", on_unused_input="ignore")
         calls.insert(0, in_mode)
-    for found in (call(*values) for call in calls):
-        for variable, a, b in zip(results, map(dense, found), map(dense, expected), strict=True):
-            try:
-                assert_same(a, b, rtol=rtol, atol=atol, signed_zeros=signed_zeros)
-            except AssertionError as error:
-                error.add_note(f"output {variable}")
-                raise
-        for a, b in zip(found, expected, strict=True):
-            assert getattr(a, "format", None) == getattr(b, "format", None)
-    coverage_recorder.record(program, list(map(dense, found)), list(map(dense, expected)), atol)
+    for k, arrays in enumerate((values, *also)):
+        with pytensor.config.change_flags(cxx=""), np.errstate(all="ignore"):
+            expected = function(*arrays)
+        for found in (call(*arrays) for call in calls):
+            for variable, a, b in zip(
+                results, map(dense, found), map(dense, expected), strict=True
+            ):
+                try:
+                    assert_same(a, b, rtol=rtol, atol=atol, signed_zeros=signed_zeros)
+                except AssertionError as error:
+                    error.add_note(f"output {variable} of call {k}")
+                    raise
+            for a, b in zip(found, expected, strict=True):
+                assert getattr(a, "format", None) == getattr(b, "format", None)
+        truths = list(map(dense, expected))
+        coverage_recorder.record(program, list(map(dense, found)), truths, atol)
     coverage_recorder.record_rewritten(results)
     return program
 

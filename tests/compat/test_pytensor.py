@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,9 +34,10 @@ OF_OTHERS = {
 """Private names of other libraries than PyTensor, which the package uses."""
 
 
-def trees() -> Iterator[tuple[Path, ast.Module]]:
-    for path in sorted(SOURCE.rglob("*.py")):
-        yield path, ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def trees() -> list[tuple[Path, ast.Module]]:
+    paths = sorted(SOURCE.rglob("*.py"))
+    return [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
 
 
 def is_private(name: object) -> bool:
@@ -62,7 +64,7 @@ def private_names(tree: ast.Module) -> Iterator[str]:
             yield from filter(is_private, names)
         elif isinstance(node, ast.Attribute) and is_private(node.attr):
             yield node.attr
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "setattr"):
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("getattr", "setattr"):
             name = getattr(node.args[1], "value", None)
             yield from [name] if is_private(name) else []
 

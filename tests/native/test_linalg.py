@@ -70,15 +70,24 @@ SOLVERS = {
 }
 
 
-def both(graph, *cases):
-    """Return the results for each case with and without kernels, of one model."""
+def run(graph, cases, kernels):
+    """Return the results for each case, of one model of open sizes."""
     inputs = [
         pt.tensor(f"x{i}", dtype=a.dtype, shape=(None,) * a.ndim) for i, a in enumerate(cases[0])
     ]
     program = export_onnx(inputs, graph(*inputs), verify=False)
     feeds = [{f"x{i}": a for i, a in enumerate(arrays)} for arrays in cases]
-    sessions = [Session(program.model, options=SessionOptions(kernels=k)) for k in (True, False)]
+    sessions = [Session(program.model, options=SessionOptions(kernels=k)) for k in kernels]
     return [[session.run(feed) for session in sessions] for feed in feeds]
+
+
+def both(graph, *cases):
+    """Return the results for each case with and without kernels."""
+    return run(graph, cases, [True, False])
+
+
+def by_kernels(graph, *cases):
+    return [results for [results] in run(graph, cases, [True])]
 
 
 def assert_equal(graph, *cases, exactly=False):
@@ -198,13 +207,19 @@ def real_matrices(*shape):
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
 def test_schur_forms_are_in_standard_form_and_give_the_matrix(dtype):
-    shapes = [(n, n) for n in SIZES] + [(4, 6, 6), (0, 3, 3), (2, 0, 0)]
-    for shape in shapes:
-        a = real_matrices(*shape).astype(dtype)
-        ((t, z), _), *_ = both(pt.linalg.schur, [a])
+    squares = [real_matrices(n, n).astype(dtype) for n in SIZES]
+    batches = [real_matrices(*s).astype(dtype) for s in [(4, 6, 6), (0, 3, 3), (2, 0, 0)]]
+    forms = [
+        form
+        for group in (squares, batches)
+        for form in by_kernels(pt.linalg.schur, *([a] for a in group))
+    ]
+    for a, (t, z) in zip(squares + batches, forms, strict=True):
         atol = TOLERANCE[dtype]
         np.testing.assert_allclose(z @ t @ z.mT, a, rtol=0, atol=atol)
-        np.testing.assert_allclose(z.mT @ z, np.broadcast_to(np.eye(shape[-1]), shape), atol=atol)
+        np.testing.assert_allclose(
+            z.mT @ z, np.broadcast_to(np.eye(a.shape[-1]), a.shape), atol=atol
+        )
         below, above = (np.diagonal(t, k, -2, -1) for k in (-1, 1))
         equal = np.diagonal(t, 0, -2, -1)[..., 1:] == np.diagonal(t, 0, -2, -1)[..., :-1]
         assert (np.tril(t, -2) == 0).all()
@@ -221,22 +236,23 @@ def test_schur_forms_of_special_matrices():
         np.zeros((5, 5)),
         np.triu(np.ones((6, 6))),
     ]
-    for a in matrices:
-        (((t, z), _),) = both(pt.linalg.schur, [a])
+    special = [np.diag([1.0, value]) for value in (np.nan, np.inf)]
+    *forms, nan, inf = by_kernels(pt.linalg.schur, *([a] for a in matrices + special))
+    for a, (t, z) in zip(matrices, forms, strict=True):
         atol = 1e-14 * len(a) * np.abs(a).max()
         np.testing.assert_allclose(z @ t @ z.T, a, rtol=0, atol=max(atol, 5e-323))
-    for value in (np.nan, np.inf):
-        assert np.isnan(both(pt.linalg.schur, [np.diag([1.0, value])])[0][0]).all()
+    assert np.isnan([nan, inf]).all()
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
-@pytest.mark.parametrize("sizes", [(0, 3), (1, 1), (5, 2), (3, 20), (2, 4, 5)], ids=str)
-def test_solutions_of_sylvesters_equation_are_those_of_the_function(sizes, dtype):
-    *batch, m, n = sizes
-    rng = np.random.default_rng(5)
-    a, b = (real_matrices(*batch, k, k) + 8 * np.eye(k) for k in (m, n))
-    case = [x.astype(dtype) for x in (a, b, rng.normal(size=(*batch, m, n)))]
-    assert_equal(pt.linalg.solve_sylvester, case)
+@pytest.mark.parametrize("shapes", [[(0, 3), (1, 1), (5, 2), (3, 20)], [(2, 4, 5)]], ids=str)
+def test_solutions_of_sylvesters_equation_are_those_of_the_function(shapes, dtype):
+    cases = []
+    for *batch, m, n in shapes:
+        rng = np.random.default_rng(5)
+        a, b = (real_matrices(*batch, k, k) + 8 * np.eye(k) for k in (m, n))
+        cases.append([x.astype(dtype) for x in (a, b, rng.normal(size=(*batch, m, n)))])
+    assert_equal(pt.linalg.solve_sylvester, *cases)
 
 
 def test_sylvesters_equation_without_one_solution_is_nan():
@@ -314,19 +330,18 @@ def test_eigenvalues_and_singular_values_of_special_matrices():
         np.diag([1.0, 0.0, 2.0, 0.0]) + np.eye(4, k=1),
         np.vander(np.linspace(0, 1, 12)),
     ]
-    for a in matrices:
-        for name, case in (("svd", a), ("eigh", a + a.T)):
-            results, _ = both(FACTORISATIONS[name][0], [case])[0]
+    special = [np.diag([1.0, value]) for value in (np.nan, np.inf)]
+    for name, cases in (("svd", matrices), ("eigh", [a + a.T for a in matrices])):
+        graph = FACTORISATIONS[name][0]
+        *found, nan, inf = by_kernels(graph, *([a] for a in cases + special))
+        for case, results in zip(cases, found, strict=True):
             product, _, *units = products_of(results)
             reached = product if name == "svd" else products_of(results)[1]
-            atol = max(1e-15 * len(a) * np.abs(case).max(), 5e-323)
+            atol = max(1e-15 * len(case) * np.abs(case).max(), 5e-323)
             np.testing.assert_allclose(reached, case, rtol=0, atol=atol)
             for unit in units[-1:]:
-                np.testing.assert_allclose(unit, np.eye(len(a)), rtol=0, atol=1e-14)
-    for value in (np.nan, np.inf):
-        for name in ("svd", "eigh"):
-            results, _ = both(FACTORISATIONS[name][0], [np.diag([1.0, value])])[0]
-            assert all(np.isnan(result).all() for result in results)
+                np.testing.assert_allclose(unit, np.eye(len(case)), rtol=0, atol=1e-14)
+        assert all(np.isnan(result).all() for result in [*nan, *inf])
 
 
 def test_nan_reaches_the_columns_behind_it():

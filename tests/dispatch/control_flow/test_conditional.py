@@ -22,27 +22,27 @@ def c():
     return pt.scalar("c")
 
 
-@pytest.mark.parametrize("value", [1.0, 0.0, -2.0])
-def test_one_branch_is_returned(x, c, value):
-    compare_onnx_and_py([x, c], ifelse(c > 0, x * 2, pt.exp(x)), [np.arange(3.0), value])
+def test_one_branch_is_returned(x, c):
+    first, *others = ([np.arange(3.0), value] for value in [1.0, 0.0, -2.0])
+    compare_onnx_and_py([x, c], ifelse(c > 0, x * 2, pt.exp(x)), first, also=others)
 
 
-@pytest.mark.parametrize("value", [1.0, 0.0])
-def test_several_outputs_of_different_sizes(x, c, value):
+def test_several_outputs_of_different_sizes(x, c):
     outputs = ifelse(c > 0, [x * 2, x[:1]], [pt.exp(x), x])
-    compare_onnx_and_py([x, c], outputs, [np.arange(3.0), value])
+    first, *others = ([np.arange(3.0), value] for value in [1.0, 0.0])
+    compare_onnx_and_py([x, c], outputs, first, also=others)
 
 
-@pytest.mark.parametrize("value", [1.0, -1.0, -5.0])
-def test_nested(x, c, value):
+def test_nested(x, c):
     inner = ifelse(c > -3, x + 1, x - 1)
-    compare_onnx_and_py([x, c], ifelse(c > 0, x * 2, inner), [np.arange(3.0), value])
+    first, *others = ([np.arange(3.0), value] for value in [1.0, -1.0, -5.0])
+    compare_onnx_and_py([x, c], ifelse(c > 0, x * 2, inner), first, also=others)
 
 
-@pytest.mark.parametrize("value", [1.0, 0.0])
-def test_gradients(x, c, value):
+def test_gradients(x, c):
     y = ifelse(c > 0, (x**2).sum(), pt.exp(x).sum())
-    compare_onnx_and_py([x, c], pt.grad(y, x), [np.arange(3.0), value])
+    first, *others = ([np.arange(3.0), value] for value in [1.0, 0.0])
+    compare_onnx_and_py([x, c], pt.grad(y, x), first, also=others)
 
 
 def test_an_unselected_branch_cannot_fail(x, c):
@@ -60,9 +60,9 @@ def test_work_of_a_branch_stands_inside_it(x, c):
     assert op_types(program) == ["Greater", "If"]
 
 
-@pytest.mark.parametrize("value", [1.0, 0.0])
-def test_inputs_and_constants_as_branches(x, c, value):
-    compare_onnx_and_py([x, c], ifelse(c > 0, x, pt.zeros(3)), [np.arange(3.0), value])
+def test_inputs_and_constants_as_branches(x, c):
+    first, *others = ([np.arange(3.0), value] for value in [1.0, 0.0])
+    compare_onnx_and_py([x, c], ifelse(c > 0, x, pt.zeros(3)), first, also=others)
 
 
 def test_inside_a_loop(x):
@@ -75,33 +75,32 @@ def test_inside_a_loop(x):
     compare_onnx_and_py([x], y, [np.array([0.0, 2.0, 1.0, 3.0])])
 
 
-@pytest.mark.parametrize("value", [1.0, -1.0])
-def test_branches_of_other_static_shapes(c, value):
-    compare_onnx_and_py([c], ifelse(c > 0, pt.zeros(3) * c, pt.ones(5) * c), [value])
+def test_branches_of_other_static_shapes(c):
+    first, *others = ([value] for value in [1.0, -1.0])
+    compare_onnx_and_py([c], ifelse(c > 0, pt.zeros(3) * c, pt.ones(5) * c), first, also=others)
 
 
-@pytest.mark.parametrize("value", [1.0, -1.0])
-def test_shared_and_captured_values(x, c, value):
+def test_shared_and_captured_values(x, c):
     w, both = pytensor.shared(np.arange(3.0), name="w"), pt.exp(x)
     outputs = [ifelse(c > 0, w * both, w + both.sum()), both]
-    compare_onnx_and_py([x, c], outputs, [np.ones(3), value])
+    first, *others = ([np.ones(3), value] for value in [1.0, -1.0])
+    compare_onnx_and_py([x, c], outputs, first, also=others)
 
 
-@pytest.mark.parametrize("value", [1.0, -1.0])
-def test_sizes_and_nothing(x, c, value):
+def test_sizes_and_nothing(x, c):
     outputs = [ifelse(c > 0, x.shape[0], pt.constant(7, dtype="int64")), ifelse(c > 0, x[:0], x)]
-    compare_onnx_and_py([x, c], outputs, [np.ones(3), value])
+    first, *others = ([np.ones(3), value] for value in [1.0, -1.0])
+    compare_onnx_and_py([x, c], outputs, first, also=others)
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize(
     "options", [{}, {"inline_functions": True}, {"target": "web", "precision": "float64"}]
 )
-@pytest.mark.parametrize("value", [1.0, -1.0])
-def test_inside_a_function(x, c, value, options):
+def test_inside_a_function(x, c, options):
     function = OpFromGraph([x, c], [ifelse(c > 0, x * 2, pt.exp(x))])
     a, b = pt.vector("a"), pt.scalar("b")
-    compare_onnx_and_py([a, b], function(a, b), [np.arange(3.0), value], **options)
+    first, *others = ([np.arange(3.0), value] for value in [1.0, -1.0])
+    compare_onnx_and_py([a, b], function(a, b), first, also=others, **options)
 
 
 IN_LOOPS = {

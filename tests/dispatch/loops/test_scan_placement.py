@@ -68,8 +68,7 @@ def test_gradient_of_a_loop_in_a_function(options):
     compare_onnx_and_py([a, b], outputs, [values(4, 3), values(3, 3)], rtol=RTOL, **options)
 
 
-@pytest.mark.parametrize("limit", [1, 2, 50])
-def test_while_loop_in_a_function(limit):
+def test_while_loop_in_a_function():
     initial, n = pt.vector("initial"), pt.iscalar("n")
     y = scan(
         lambda a, b: (a + b, until(a + b > 20)),
@@ -78,7 +77,8 @@ def test_while_loop_in_a_function(limit):
     )
     function = OpFromGraph([initial, n], [y, y[-1]], name="sums")
     a, k = pt.vector("a"), pt.iscalar("k")
-    compare_onnx_and_py([a, k], function(a, k), [np.ones(2), limit])
+    first, *others = ([np.ones(2), limit] for limit in [1, 2, 50])
+    compare_onnx_and_py([a, k], function(a, k), first, also=others)
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -91,19 +91,17 @@ def test_function_in_a_loop(options):
     compare_onnx_and_py([x, start], outputs, [np.arange(4.0), 1.0], rtol=RTOL, **options)
 
 
-@pytest.mark.each_value
-@pytest.mark.parametrize("length", [0, 1, 3])
 @pytest.mark.parametrize("c_value", [1.0, -1.0])
-def test_loops_in_branches(length, c_value):
+def test_loops_in_branches(c_value):
     x, c = pt.vector("x"), pt.scalar("c")
     sums = scan(lambda e, y: e + y * 0.5, sequences=[x], outputs_info=[pt.zeros(())])
     squares = scan(lambda e: (e * e, until(e > 1)), sequences=[x])
     y = ifelse(c > 0, sums, squares)
-    compare_onnx_and_py([x, c], y, [np.arange(float(length)), c_value])
+    first, *others = ([np.arange(float(length)), c_value] for length in [0, 1, 3])
+    compare_onnx_and_py([x, c], y, first, also=others)
 
 
-@pytest.mark.parametrize("c_value", [1.0, -1.0])
-def test_branches_in_a_loop_in_a_branch(c_value):
+def test_branches_in_a_loop_in_a_branch():
     x, c = pt.vector("x"), pt.scalar("c")
     y = scan(
         lambda e, y, c: ifelse(e > c, e + y, ifelse(y > 2, y - 1, y * 2)),
@@ -113,7 +111,8 @@ def test_branches_in_a_loop_in_a_branch(c_value):
     )
     z = ifelse(c > 0, y, x * 2)
     outputs = [z, pt.grad(z.sum(), x)]
-    compare_onnx_and_py([x, c], outputs, [np.arange(5.0), c_value], rtol=RTOL)
+    first, *others = ([np.arange(5.0), c_value] for c_value in [1.0, -1.0])
+    compare_onnx_and_py([x, c], outputs, first, also=others, rtol=RTOL)
 
 
 def test_shared_sequence_whose_rows_have_one_column():

@@ -51,17 +51,19 @@ def test_sizes_of_other_values_are_still_checked():
         program(np.ones((3, 1)), np.array([1]), np.array(1))
 
 
-@pytest.mark.parametrize("shape", [(2, 3), (2, 0), (0, 2), (0, 0)])
-def test_log_sum_exp_copies_nothing(shape):
+def test_log_sum_exp_copies_nothing():
     x = pt.matrix("x")
-    program = compare_onnx_and_py([x], pt.logsumexp(x, axis=1), [np.ones(shape)])
+    first, *others = ([np.ones(shape)] for shape in [(2, 3), (2, 0), (0, 2), (0, 0)])
+    program = compare_onnx_and_py([x], pt.logsumexp(x, axis=1), first, also=others)
     assert "Concat" not in op_types(program)
 
 
-@pytest.mark.parametrize("value", [-np.inf, np.inf, np.nan])
-def test_log_sum_exp_of_special_values(value):
+def test_log_sum_exp_of_special_values():
     x = pt.matrix("x")
-    compare_onnx_and_py([x], pt.logsumexp(x, axis=1), [np.array([[value, 0.5], [value, value]])])
+    first, *others = (
+        [np.array([[value, 0.5], [value, value]])] for value in [-np.inf, np.inf, np.nan]
+    )
+    compare_onnx_and_py([x], pt.logsumexp(x, axis=1), first, also=others)
 
 
 @pytest.mark.parametrize(

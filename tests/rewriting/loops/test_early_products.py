@@ -33,14 +33,12 @@ def operators_in_loop(program):
     return [node.op_type for body in bodies for node in body]
 
 
-@pytest.mark.each_value
-@pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
-def test_vectors(step, length):
+def test_vectors(step):
     x, start, w = pt.matrix("x"), pt.vector("start"), pt.matrix("w")
     h = scan(step, sequences=[x], outputs_info=[start], non_sequences=[w])
-    arrays = [values(length, 3), values(2), values(3, 2)]
-    program = compare_onnx_and_py([x, start, w], h, arrays, rtol=RTOL)
+    first, *others = ([values(length, 3), values(2), values(3, 2)] for length in LENGTHS)
+    program = compare_onnx_and_py([x, start, w], h, first, also=others, rtol=RTOL)
     assert operators_in_loop(program).count("MatMul") == (step is STEPS["twice"])
 
 
@@ -55,15 +53,13 @@ def test_batches(length):
     assert "MatMul" not in operators_in_loop(program)
 
 
-@pytest.mark.each_value
-@pytest.mark.parametrize("length", LENGTHS[1:])
 @pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
-def test_gradients(step, length):
+def test_gradients(step):
     x, start, w = pt.matrix("x"), pt.vector("start"), pt.matrix("w")
     h = scan(step, sequences=[x], outputs_info=[start], non_sequences=[w])
     gradients = pt.grad((h**2).sum(), [x, start, w])
-    arrays = [values(length, 3), values(2), values(3, 2)]
-    compare_onnx_and_py([x, start, w], gradients, arrays, rtol=RTOL)
+    first, *others = ([values(length, 3), values(2), values(3, 2)] for length in LENGTHS[1:])
+    compare_onnx_and_py([x, start, w], gradients, first, also=others, rtol=RTOL)
 
 
 def test_product_with_the_state_stays():

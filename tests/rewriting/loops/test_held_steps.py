@@ -126,8 +126,8 @@ def test_last_values_of_any_number_of_steps():
     x, n = pt.vector("x"), pt.lscalar("n")
     values = [pt.zeros_like(x), None]
     rows = scan(lambda y, x: (pt.tanh(y) + x, pt.exp(y)), [], values, [x], n_steps=n)[1]
-    for steps in (1, 2, 5):
-        compare_onnx_and_py([x, n], [rows[-1], rows[-2:]], [np.ones(3), np.array(steps)])
+    first, *others = ([np.ones(3), np.array(steps)] for steps in (1, 2, 5))
+    compare_onnx_and_py([x, n], [rows[-1], rows[-2:]], first, also=others)
     f = pytensor.function([x, n], rows[-1], mode="ONNX")
     with pytest.raises(IndexError):
         f(np.ones(3), 0)

@@ -159,8 +159,7 @@ def test_an_index_that_differs_between_rows():
 
 def test_rows_of_no_steps():
     y = of_rows(trace)
-    for given in (values(3, 0), values(0, 0)):
-        compare_onnx_and_py(GIVEN, y, given)
+    compare_onnx_and_py(GIVEN, y, values(3, 0), also=[values(0, 0)])
 
 
 def test_rows_of_no_steps_without_a_state():
@@ -197,8 +196,8 @@ def test_a_given_number_of_steps_for_every_row():
 
     y = scan(row, [START], None, [RATE, n])
     assert loops([START, RATE, n], y) == [0]
-    for steps in (5, 0):
-        compare_onnx_and_py([START, RATE, n], y, [*values()[1:], np.array(steps)])
+    first, other = ([*values()[1:], np.array(steps)] for steps in (5, 0))
+    compare_onnx_and_py([START, RATE, n], y, first, also=[other])
 
 
 def test_rows_of_unequal_numbers_of_steps_stay_in_the_loop():

@@ -44,23 +44,22 @@ ACCUMULATIONS = {
 EXTREMES = {"maximum": pt.maximum, "minimum": pt.minimum}
 
 
-@pytest.mark.each_value
-@pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("step", ACCUMULATIONS.values(), ids=ACCUMULATIONS)
-def test_accumulation(x, x0, step, length):
+def test_accumulation(x, x0, step):
     y = scan(step, sequences=[x], outputs_info=[x0])
-    program = compare_onnx_and_py([x, x0], y, [values(length), 0.5], rtol=RTOL, opset_version=26)
+    first, *others = ([values(length), 0.5] for length in LENGTHS)
+    program = compare_onnx_and_py([x, x0], y, first, also=others, rtol=RTOL, opset_version=26)
     assert loops(program) == []
 
 
-@pytest.mark.parametrize("length", [1, 3])
-def test_the_update_of_a_state_as_an_output(x, length):
+def test_the_update_of_a_state_as_an_output(x):
     def step(e, y):
         return [e * y, e * y]
 
     one = pt.constant(np.float64(1))
     _, products = pytensor.scan(step, [x], [one, None], return_updates=False)
-    program = compare_onnx_and_py([x], products, [values(length)], opset_version=26)
+    first, *others = ([values(length)] for length in [1, 3])
+    program = compare_onnx_and_py([x], products, first, also=others, opset_version=26)
     assert loops(program) == []
 
 
@@ -82,20 +81,20 @@ def test_terms_of_narrower_dtypes_are_combined_in_the_dtype_of_the_state(step):
     compare_onnx_and_py([b, f], [y, y[-1]], terms, rtol=1e-15)
 
 
-@pytest.mark.parametrize("length", LENGTHS[1:])
 @pytest.mark.parametrize("step", [ACCUMULATIONS["sum"], ACCUMULATIONS["sum of terms"]])
-def test_gradient_of_a_sum(x, x0, step, length):
+def test_gradient_of_a_sum(x, x0, step):
     y = scan(step, sequences=[x], outputs_info=[x0])
     gradients = pt.grad((y**2).sum(), [x, x0])
-    program = compare_onnx_and_py([x, x0], gradients, [values(length), 0.5], rtol=RTOL)
+    first, *others = ([values(length), 0.5] for length in LENGTHS[1:])
+    program = compare_onnx_and_py([x, x0], gradients, first, also=others, rtol=RTOL)
     assert loops(program) == []
 
 
-@pytest.mark.parametrize("length", LENGTHS[1:])
-def test_gradient_of_a_product(x, x0, length):
+def test_gradient_of_a_product(x, x0):
     y = scan(lambda e, y: y * e, sequences=[x], outputs_info=[x0])
     gradients = pt.grad((y**2).sum(), [x, x0])
-    compare_onnx_and_py([x, x0], gradients, [values(length), 0.5], rtol=RTOL)
+    first, *others = ([values(length), 0.5] for length in LENGTHS[1:])
+    compare_onnx_and_py([x, x0], gradients, first, also=others, rtol=RTOL)
 
 
 @pytest.mark.each_value
@@ -122,16 +121,15 @@ def test_extreme_with_nan(x, x0, extreme):
         compare_onnx_and_py([x, x0], [y, y[-1]], [np.array(values), 0.5])
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize(
     "options", [{}, {"target": "web", "precision": "float64"}, {"inline_functions": True}]
 )
-@pytest.mark.parametrize("length", [*LENGTHS, 64, 65])
-def test_running_extreme_takes_no_scan(x, m, length, options):
+def test_running_extreme_takes_no_scan(x, m, options):
     largest = scan(pt.maximum, sequences=[x], outputs_info=[pt.constant(0.7, dtype="float64")])
     smallest = scan(lambda e, y: pt.minimum(pt.exp(e), y), [m], [pt.ones(3)])
+    first, *others = ([values(length), values(length, 3)] for length in [*LENGTHS, 64, 65])
     program = compare_onnx_and_py(
-        [x, m], [largest, smallest, largest[-3:]], [values(length), values(length, 3)], **options
+        [x, m], [largest, smallest, largest[-3:]], first, also=others, **options
     )
     assert "Scan" not in loops(program)
 
@@ -162,12 +160,12 @@ def test_dtypes_wrap_around_and_round_step_by_step(dtype, step):
         compare_onnx_and_py([x, x0], [y, y[-1]], inputs, rtol=1e-5, opset_version=26)
 
 
-@pytest.mark.parametrize("width", [1, 3])
 @pytest.mark.parametrize("length", LENGTHS)
-def test_rows_and_terms_that_broadcast(m, length, width):
+def test_rows_and_terms_that_broadcast(m, length):
     total = scan(lambda e, y: y + e, sequences=[m], outputs_info=[pt.zeros(m.shape[1])])
     spread = scan(lambda e, y: y + e.sum(), sequences=[m], outputs_info=[pt.ones(m.shape[1])])
-    program = compare_onnx_and_py([m], [total, spread], [values(length, width)], rtol=RTOL)
+    first, *others = ([values(length, width)] for width in [1, 3])
+    program = compare_onnx_and_py([m], [total, spread], first, also=others, rtol=RTOL)
     assert loops(program) == []
 
 
@@ -201,11 +199,10 @@ MAPS = {
 }
 
 
-@pytest.mark.each_value
-@pytest.mark.parametrize("length", [1, 2, 50])
 @pytest.mark.parametrize("function", MAPS.values(), ids=MAPS)
-def test_map(m, function, length):
-    program = compare_onnx_and_py([m], scan(function, sequences=[m]), [values(length, 3)])
+def test_map(m, function):
+    first, *others = ([values(length, 3)] for length in [1, 2, 50])
+    program = compare_onnx_and_py([m], scan(function, sequences=[m]), first, also=others)
     assert loops(program) == []
 
 
@@ -237,18 +234,18 @@ def test_elements_by_a_counter(x, length):
     assert loops(compare_onnx_and_py([x], y, [values(length)])) == []
 
 
-@pytest.mark.parametrize("indices", [[0], [2, 2, -1]])
-def test_rows_by_given_indices(m, indices):
+def test_rows_by_given_indices(m):
     where = pt.lvector("where")
     y = scan(lambda i, m: m[i].sum() + m[:, i], sequences=[where], non_sequences=[m])
-    program = compare_onnx_and_py([m, where], y, [values(3, 3), np.array(indices)])
+    first, *others = ([values(3, 3), np.array(indices)] for indices in [[0], [2, 2, -1]])
+    program = compare_onnx_and_py([m, where], y, first, also=others)
     assert loops(program) == []
 
 
-@pytest.mark.parametrize("length", LENGTHS)
-def test_jacobian(x, length):
+def test_jacobian(x):
     jacobian = pytensor.gradient.jacobian(pt.tanh(x) * x.sum(), x)
-    program = compare_onnx_and_py([x], jacobian, [values(length)], rtol=RTOL)
+    first, *others = ([values(length)] for length in LENGTHS)
+    program = compare_onnx_and_py([x], jacobian, first, also=others, rtol=RTOL)
     assert loops(program) == []
 
 

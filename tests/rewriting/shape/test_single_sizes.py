@@ -36,10 +36,10 @@ def test_an_element_at_a_position_from_an_input_is_gathered():
     compare_onnx_and_py([n, i], pt.stack([n, n * 2]).astype("float32")[i], [3, 1])
 
 
-@pytest.mark.parametrize("shape", [(2, 3, 4), (0, 3, 4), (2, 3, 0)])
-def test_the_size_of_all_is_a_product_of_sizes(shape):
+def test_the_size_of_all_is_a_product_of_sizes():
     x = pt.tensor("x", shape=(None, 3, None))
-    program = compare_onnx_and_py([x], x.size, [np.ones(shape)])
+    first, *others = ([np.ones(shape)] for shape in [(2, 3, 4), (0, 3, 4), (2, 3, 0)])
+    program = compare_onnx_and_py([x], x.size, first, also=others)
     assert not {"Loop", "ReduceProd", "Concat", "Slice"} & set(op_types(program))
 
 
