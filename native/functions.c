@@ -6,27 +6,12 @@
 
 #include "custom_op.h"
 #include "elementwise.h"
+#include "functions.h"
 #include "operators.h"
 #include "runner.h"
 
 enum { QUIET = 4, DEVICE = 0, DEFAULT_MEMORY = 0, POINT = 0 };
 enum { OTHER_SIZE = -1, FAILED = 1, GRADIENT_NOT_FINITE = 3, DENSITY_NOT_FINITE = 4 };
-
-/* How a model is opened. Python keeps what the pointers name. */
-typedef struct {
-  const void *model, *plain; /* with regions, and without, which runs where a region refuses */
-  uint64_t bytes, plain_bytes;
-  const char *tape; /* NULL unless one region is the whole model, which needs no session then */
-  uint64_t tape_bytes;
-  const Array *operands; /* of the tape; the point is the one without data */
-  const int64_t *places; /* the model's output of each output of the tape */
-  const char *const *entries; /* keys and values of the configuration */
-  int64_t entry_count, threads;
-  const char *const *inputs, *const *outputs; /* names, the point first */
-  int64_t input_count, output_count;
-  int64_t size; /* of the point */
-  int32_t dtype;
-} Settings;
 
 /* Calls only read it but for `plain`, which is opened once. */
 typedef struct {
@@ -84,16 +69,23 @@ EXPORT void pytensor_onnx_close(void *opened) {
   free(function);
 }
 
-/* Make a function of a model; NULL where the runtime refuses it. The inputs but the point are
- * `data`, which Python keeps. */
+/* Whether there is a tape that takes the operands and gives the outputs. */
+static int fits(const ModelFunction *function) {
+  const Settings *settings = &function->settings;
+  const Block *block = function->runner ? runner_block(function->runner) : NULL;
+  return block && block->inputs == settings->operand_count &&
+         block->outputs == settings->output_count;
+}
+
 EXPORT void *pytensor_onnx_open(const Settings *settings, const Array *data) {
   const Runtime *runtime = known_base ? known_base->get_api(RUNTIME_API_VERSION) : NULL;
-  ModelFunction *function = runtime ? calloc(1, sizeof *function) : NULL;
+  ModelFunction *function = runtime || settings->tape ? calloc(1, sizeof *function) : NULL;
   if (!function) return NULL;
   function->settings = *settings;
   function->runtime = runtime;
   function->given = calloc((size_t)settings->input_count + 1, sizeof *function->given);
-  Status *status = cpu_memory(runtime, DEVICE, DEFAULT_MEMORY, &function->memory);
+  Status *status =
+      runtime ? cpu_memory(runtime, DEVICE, DEFAULT_MEMORY, &function->memory) : NULL;
   for (int64_t i = 1; !status && function->given && i < settings->input_count; i++) {
     const Array *array = &data[i];
     size_t bytes = (size_t)array->size * bytes_of_element(array->dtype);
@@ -103,11 +95,11 @@ EXPORT void *pytensor_onnx_open(const Settings *settings, const Array *data) {
   if (!status && settings->tape) {
     function->runner = make_runner_with(&OPERATORS, settings->tape, settings->tape_bytes,
                                         settings->operands);
-    if (!function->runner) status = failure(runtime, "pytensor.kernels: malformed tape");
   } else if (!status && settings->model) {
     status = open_session(settings, runtime, settings->model, settings->bytes, &function->session);
   }
-  if (!status && function->given) return function;
+  int is_opened = !status && function->given && (!settings->tape || fits(function));
+  if (is_opened) return function;
   if (status) release_status(runtime, status);
   pytensor_onnx_close(function);
   return NULL;
@@ -281,8 +273,6 @@ static int evaluate(ModelFunction *function, const double *point, double *const 
   return is_done;
 }
 
-/* The log-density and its gradient at a point; 0, or a reason, which is a divergence if it is
- * positive. `data` has the function of the density, and that of the other results. */
 EXPORT int64_t pytensor_onnx_log_density(uint64_t size, const double *point, double *gradient,
                                          double *density, void *data) {
   ModelFunction *function = ((ModelFunction **)data)[0];
@@ -296,18 +286,22 @@ EXPORT int64_t pytensor_onnx_log_density(uint64_t size, const double *point, dou
   return isfinite(*density) ? 0 : DENSITY_NOT_FINITE;
 }
 
-/* The point, and all results of the second function after it. */
-EXPORT int64_t pytensor_onnx_expand(uint64_t size, uint64_t expanded, const double *point,
-                                    double *out, void *data) {
-  ModelFunction *function = ((ModelFunction **)data)[1];
+int64_t write_outputs(void *opened, const double *point, double *out, int64_t size) {
+  ModelFunction *function = opened;
   int64_t outputs = function->settings.output_count;
-  if (size != (uint64_t)function->settings.size || expanded < size) return OTHER_SIZE;
-  if (size) memcpy(out, point, size * sizeof *out);
-  if (!outputs) return expanded == size ? 0 : OTHER_SIZE;
+  if (!outputs) return size ? OTHER_SIZE : 0;
   double *starts[outputs];
   int64_t room[outputs];
   memset(starts, 0, sizeof starts);
-  starts[0] = out + size;
-  room[0] = (int64_t)(expanded - size);
+  starts[0] = out;
+  room[0] = size;
   return evaluate(function, point, starts, room) ? 0 : FAILED;
+}
+
+EXPORT int64_t pytensor_onnx_expand(uint64_t size, uint64_t expanded, const double *point,
+                                    double *out, void *data) {
+  ModelFunction *function = ((ModelFunction **)data)[1];
+  if (size != (uint64_t)function->settings.size || expanded < size) return OTHER_SIZE;
+  if (size) memcpy(out, point, size * sizeof *out);
+  return write_outputs(function, point, out + size, (int64_t)(expanded - size));
 }

@@ -21,6 +21,18 @@ class UnsupportedTypeError(PyTensorONNXError, TypeError):
     """Raised for variables whose type has no counterpart in ONNX."""
 
 
+class NoTapeError(PyTensorONNXError):
+    """A model that no tape can run here."""
+
+
+class UncoveredError(NoTapeError):
+    """A model with nodes that a tape does not cover."""
+
+
+class MissingEngineError(NoTapeError):
+    """An installation without the native library, or without the module of WebAssembly."""
+
+
 class VerificationError(PyTensorONNXError, AssertionError):
     """Raised if an exported model does not agree with PyTensor.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pytensor_onnx.web.tape_file import UncoveredError
+from pytensor_onnx.errors import UncoveredError
 from tests.page_parts import write_part
 from tests.runtimes.portable_models import MODELS
 from tests.runtimes.runtime_calls import difference

@@ -14,8 +14,9 @@ import onnxruntime
 import pytest
 
 from pytensor_onnx import export_onnx, native
+from pytensor_onnx.errors import MissingEngineError
 from pytensor_onnx.kernels.regions import fuse
-from pytensor_onnx.web.tape_file import MissingEngineError, wasm_module, write_tape
+from pytensor_onnx.web.tape_file import wasm_module, write_tape
 
 SCRIPT = """
 import { readFileSync } from "node:fs";

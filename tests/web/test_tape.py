@@ -18,13 +18,13 @@ import pytest
 from scipy import special
 
 from pytensor_onnx import nn
-from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.errors import MissingEngineError, PyTensorONNXError, UncoveredError
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.pymc import export_sampler
 from pytensor_onnx.web import tape_file
 from pytensor_onnx.web.packages import PLOTS, package_files
 from pytensor_onnx.web.site import build_site
-from pytensor_onnx.web.tape_file import MissingEngineError, UncoveredError, wasm_module, write_tape
+from pytensor_onnx.web.tape_file import wasm_module, write_tape
 from tests.web.pages import (
     await_results,
     downloaded,

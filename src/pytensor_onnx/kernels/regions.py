@@ -11,6 +11,7 @@ import onnx.inliner
 from onnx import NodeProto
 
 from pytensor_onnx import native
+from pytensor_onnx.errors import MissingEngineError, UncoveredError
 from pytensor_onnx.graph.traversal import STANDARD_DOMAIN
 from pytensor_onnx.kernels.graph_scope import Scope, bodies, captured
 from pytensor_onnx.kernels.instructions import FUNCTIONS, partial_results
@@ -186,6 +187,34 @@ def whole_region(graph: onnx.GraphProto) -> NodeProto | None:
         return None
     [region] = nodes
     return region if {x.name for x in graph.output} == set(region.output) else None
+
+
+def region_of_all(model: onnx.ModelProto) -> tuple[onnx.GraphProto, NodeProto]:
+    """Return a graph of constants and one region that computes a model, for arrays of any size.
+
+    Raises
+    ------
+    UncoveredError
+        If the kernels do not cover the whole model; the message has the nodes and the reasons.
+    MissingEngineError
+        If this installation has no kernels.
+    """
+    if native.library() is None:
+        raise MissingEngineError("this installation has no native library, which knows the kernels")
+    try:
+        fusion = fuse(model.SerializeToString(), every_size=True)
+    except onnx.shape_inference.InferenceError as error:
+        reason = " ".join(str(error).split())
+        raise UncoveredError(
+            f"a tape does not cover a model that is not valid: {reason}"
+        ) from error
+    graph = onnx.load_model_from_string(fusion.model).graph if fusion.model else onnx.GraphProto()
+    region = whole_region(graph)
+    if region is None:
+        lines = [line for line in fusion.lines() if not line.startswith("region_")]
+        uncovered = "; ".join(lines) or "outputs that no node computes"
+        raise UncoveredError(f"a tape does not cover {uncovered}")
+    return graph, region
 
 
 def _take_weights(model: onnx.ModelProto) -> dict[str, bytes]:

@@ -56,6 +56,7 @@ class _Settings(ctypes.Structure):
         ("threads", c_int64),
         ("inputs", POINTER(c_char_p)),
         ("outputs", POINTER(c_char_p)),
+        ("operand_count", c_int64),
         ("input_count", c_int64),
         ("output_count", c_int64),
         ("size", c_int64),
@@ -130,6 +131,7 @@ class CModel:
         self._kept += [operands, places, tape]
         settings.tape, settings.tape_bytes = tape, len(tape)
         settings.operands, settings.places = operands, places
+        settings.operand_count = len(region.input)
 
     def _texts(self, texts: list[str]) -> Any:
         array = (c_char_p * (len(texts) + 1))(*(text.encode() for text in texts))

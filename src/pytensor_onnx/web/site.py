@@ -18,7 +18,7 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx import native
-from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.errors import NoTapeError, PyTensorONNXError
 from pytensor_onnx.graph.model_reading import state_pairs, stored_mapping
 from pytensor_onnx.graph.weights import weight_files
 from pytensor_onnx.web.controls import describe_input, describe_output, names_in
@@ -30,7 +30,7 @@ from pytensor_onnx.web.packages import (
     compressed,
     package_files,
 )
-from pytensor_onnx.web.tape_file import NoTapeError, write_tape
+from pytensor_onnx.web.tape_file import write_tape
 
 _KEYS = {"title", "text", "inputs", "outputs", "run", "repeat", "links"}
 _GUIDE = "https://pytensor-onnx.github.io/pytensor-onnx/how-to/web.html"

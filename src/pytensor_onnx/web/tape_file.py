@@ -19,10 +19,10 @@ import onnx_ir as ir
 from onnx import numpy_helper
 
 from pytensor_onnx import native
-from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.errors import MissingEngineError
 from pytensor_onnx.graph.model_reading import state_pairs
 from pytensor_onnx.kernels.graph_scope import constants_of, operator_numbers
-from pytensor_onnx.kernels.regions import Fusion, fuse, whole_region
+from pytensor_onnx.kernels.regions import region_of_all
 
 FORMAT = 3
 MAGIC = b"PTTAPE\0\0"
@@ -32,18 +32,6 @@ CORE = "core.wasm"
 _ALIGNMENT = 8
 _FOLDER = Path(__file__).parents[1] / "kernels"
 _BUILD = Path(__file__).parents[3] / "native" / "build.py"
-
-
-class NoTapeError(PyTensorONNXError):
-    """A model that no tape can run here."""
-
-
-class UncoveredError(NoTapeError):
-    """A model with nodes that a tape does not cover."""
-
-
-class MissingEngineError(NoTapeError):
-    """An installation without the native library, or without the module of WebAssembly."""
 
 
 def write_tape(model: Path, folder: Path) -> None:
@@ -118,20 +106,8 @@ def tape_of(path: Path) -> bytes:
 
 def _content_of(path: Path) -> tuple[bytes, bool]:
     """Return the content of a tape, and whether it needs the module with all kernels."""
-    if native.library() is None:
-        raise MissingEngineError("this installation has no native library, which knows the kernels")
     model = onnx.load(path)
-    try:
-        fusion = fuse(model.SerializeToString(), every_size=True)
-    except onnx.shape_inference.InferenceError as error:
-        reason = " ".join(str(error).split())
-        raise UncoveredError(
-            f"a tape does not cover a model that is not valid: {reason}"
-        ) from error
-    graph = onnx.load_model_from_string(fusion.model).graph if fusion.model else onnx.GraphProto()
-    region = whole_region(graph)
-    if region is None:
-        raise UncoveredError(f"a tape does not cover {_uncovered(fusion)}")
+    graph, region = region_of_all(model)
     data = _Data()
     tape = region.attribute[0].s
     is_whole = not native.handle().pytensor_onnx_core_runs(tape, len(tape))
@@ -174,11 +150,6 @@ class _Data:
         little = value.astype(value.dtype.newbyteorder("<"), copy=False)
         dims = list(value.shape)
         return {"dtype": value.dtype.name, "dims": dims, "data": self.add(little.tobytes())}
-
-
-def _uncovered(fusion: Fusion) -> str:
-    lines = [line for line in fusion.lines() if not line.startswith("region_")]
-    return "; ".join(lines) or "outputs that no node computes"
 
 
 def _described(value: onnx.ValueInfoProto) -> dict[str, Any]:
