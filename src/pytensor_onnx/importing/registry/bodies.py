@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,11 @@ import onnx_ir as ir
 import pytensor.tensor as pt
 from pytensor.graph.basic import Constant, Variable
 from pytensor.scalar.basic import ScalarOp
+from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_onnx.functions.operation import DefinedScalarOp
-from pytensor_onnx.functions.registry import DEFINITIONS
+from pytensor_onnx.functions.registry import DEFINITIONS, Definition
 from pytensor_onnx.graph.builder import Meaning
 from pytensor_onnx.graph.traversal import DOMAINS, STANDARD_DOMAIN
 from pytensor_onnx.late_names import import_modules
@@ -175,12 +177,13 @@ _FUNCTIONS: dict[str, Callable[..., Variable]] = {
 _GUARDED_OPERATORS = {"ReduceMax", "ReduceMin", "TopK", "Unique"}
 
 
-def own_operation(function: ir.Function) -> Callable[..., Variable] | None:
+def own_operation(function: ir.Function) -> Callable[..., Variable | list[Variable]] | None:
     """Return the operation that a function of this package stands for, or None.
 
-    A definition of the standard domain is that of an Op. A guard of a runtime's operator returns
-    its last operand where that operator is right, as PyTensor's is. Arithmetic with NumPy's rules
-    is PyTensor's.
+    A definition of the standard domain is that of an Op: elementwise, or of linear algebra, with
+    axes of batches before those of matrices. A guard of a runtime's operator returns its last
+    operand where that operator is right, as PyTensor's is. Arithmetic with NumPy's rules is
+    PyTensor's.
 
     Examples
     --------
@@ -195,7 +198,7 @@ def own_operation(function: ir.Function) -> Callable[..., Variable] | None:
     if meaning is None:
         return None
     if function.domain == STANDARD_DOMAIN:
-        return _elementwise().get(meaning.op)
+        return _elementwise().get(meaning.op) or _of_matrices(meaning, len(function.inputs))
     if meaning.op in ("KeepNonFinite", "RequireNonEmpty"):
         return _last
     return _FUNCTIONS.get(meaning.op)
@@ -243,3 +246,38 @@ def _elementwise() -> dict[str, Elemwise]:
         if isinstance(instance, ScalarOp):
             found[op_type.__name__] = Elemwise(instance)
     return found
+
+
+def _of_matrices(meaning: Meaning, count: int) -> Blockwise | None:
+    """Return an operation of linear algebra on a number of operands, None where there is none."""
+    definition = _linalg().get(meaning.op)
+    if definition is None:
+        return None
+    # Classes hand keywords on to their bases.
+    bases = [base for base in definition.op_type.__mro__ if "__init__" in vars(base)]
+    found = [p for base in bases for p in signature(vars(base)["__init__"]).parameters.values()]
+    parameters = {p.name: p for p in found[::-1] if p.kind is not p.VAR_KEYWORD}
+    given = {name: value for name, value in meaning.attributes.items() if name in parameters}
+    try:
+        op = definition.op_type(**given)
+        axes = definition.for_op(op, count)
+    except TypeError:
+        return None  # an argument that no attribute tells
+    if axes.inputs is None or axes.outputs is None or len(axes.inputs) != count:
+        return None
+    return Blockwise(op, signature=f"{_written(axes.inputs)}->{_written(axes.outputs)}")
+
+
+def _written(axes: Sequence[Sequence[str]]) -> str:
+    return ",".join(f"({','.join(names)})" for names in axes)
+
+
+@cache
+def _linalg() -> dict[str, Definition]:
+    """Return the definitions of PyTensor's Ops of linear algebra, by the names of the Ops."""
+    import_modules("pytensor_onnx.functions.linalg")
+    return {
+        op_type.__name__: definition
+        for op_type, definition in DEFINITIONS.items()
+        if definition.is_own and op_type.__module__.startswith("pytensor.tensor.linalg.")
+    }

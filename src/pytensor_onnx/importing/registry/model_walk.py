@@ -174,7 +174,8 @@ class ModelWalk:
         if function is not None:
             operation = bodies.own_operation(function)
             if operation is not None:
-                return [operation(*operands)]
+                made = operation(*operands)
+                return made if isinstance(made, list) else [made]
             operator = bodies.own_operator(function, node)
             if operator is not None:
                 return self._results(operator, operands, environment)
