@@ -162,3 +162,16 @@ def test_axes_of_different_reshapes_have_different_names_in_an_export():
     program = export_onnx(graph.inputs, graph.outputs, verify=False)
     values = {v.name: v.shape for node in program.model.graph for v in node.outputs}
     assert len({dim.value for name in "abcy" for dim in values[name]}) == 8
+
+
+@pytest.mark.parametrize(("batch_axis", "time_axis"), [(1, 0), (0, 1)])
+def test_steps_after_the_end_of_a_sequence_keep_their_places(batch_axis, time_axis):
+    axes = {"batch_axis": batch_axis, "time_axis": time_axis}
+    node = helper.make_node("ReverseSequence", ["x", "lengths"], ["y"], **axes)
+    model = model_of(
+        [node],
+        inputs={"x": ("a", "b", 2)},
+        outputs={"y": ("a", "b", 2)},
+        constants={"lengths": np.array([0, 1, 2, 4, 5])},
+    )
+    assert_everywhere_equal(model, normal(5, 5, 2))
