@@ -1,11 +1,13 @@
 """`sample` by the sampler of this package: posterior, parts, interruption, and no other sampler."""
 
+import gc
 import importlib.util
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+import weakref
 
 import numpy as np
 import pytest
@@ -60,6 +62,33 @@ def test_the_draws_depend_on_the_seed_and_not_on_the_parts(model, monkeypatch):
     other, _ = draws(2, 0.1)
     assert (other[:, -1] != first[:, -1]).all()
     assert (first[0, -1] != first[1, -1]).all()
+
+
+def test_a_model_is_compiled_again_where_it_or_its_data_changed(monkeypatch):
+    made = []
+    of = own_sampling._Sampler.of
+    monkeypatch.setattr(own_sampling._Sampler, "of", lambda *a: made.append(of(*a)) or made[-1])
+    with pm.Model() as model:
+        x = pm.Data("x", [1.0, 2.0])
+        mu = pm.Normal("mu", 0, 10)
+        pm.Normal("y", mu, 0.01, observed=x)
+    few = {**FEW, "model": model, "quiet": True, "compute_convergence_checks": False}
+    first = sample(**few)
+    np.testing.assert_array_equal(sample(**few).posterior["mu"], first.posterior["mu"])
+    assert len(made) == 1
+    sample(**{**few, "draws": 10, "random_seed": 2})
+    assert len(made) == 1
+    x.set_value(np.array([5.0, 6.0]))
+    assert abs(float(sample(**few).posterior["mu"].mean()) - 5.5) < 0.1
+    with model:
+        pm.Potential("prior", -1e6 * (mu - 4.0) ** 2)
+    assert abs(float(sample(**few).posterior["mu"].mean()) - 4.0) < 0.1
+    assert len(made) == 3
+    made.clear()
+    alive = weakref.ref(model)
+    del model, mu, x, few
+    gc.collect()
+    assert alive() is None
 
 
 def test_names_initial_values_and_the_warm_up(model):

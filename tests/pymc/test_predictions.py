@@ -22,6 +22,7 @@ from xarray import DataArray, Dataset, DataTree  # noqa: E402
 
 from pytensor_onnx import ArgumentError, PyTensorONNXError  # noqa: E402
 from pytensor_onnx.pymc import predict, predictions  # noqa: E402
+from pytensor_onnx.pymc.kept_programs import MOST_PROGRAMS, _kept  # noqa: E402
 
 CHAINS, DRAWS = 2, 400
 QUIET = {"progressbar": False, "random_seed": 1}
@@ -289,18 +290,18 @@ def test_programs_end_with_their_model_and_few_are_kept(exports: list[Any]) -> N
         x = pm.Data("x", [1.0, 2.0])
         pm.Normal("y", pm.Normal("a") * x, observed=x)
     number, alive = id(model), weakref.ref(model)
-    for seed in range(predictions._MOST_PROGRAMS + 1):
+    for seed in range(MOST_PROGRAMS + 1):
         predict(model, trace_of(model, seed))
     predict(model, trace_of(model, seed))
-    assert len(exports) == predictions._MOST_PROGRAMS + 1
+    assert len(exports) == MOST_PROGRAMS + 1
     predict(model, trace_of(model, 0))
-    assert len(exports) == predictions._MOST_PROGRAMS + 2
-    assert len(predictions._kept[number][1].programs) == predictions._MOST_PROGRAMS
+    assert len(exports) == MOST_PROGRAMS + 2
+    assert len(_kept[number][1].programs) == MOST_PROGRAMS
     exports.clear()
     del model, x
     gc.collect()
     assert alive() is None
-    assert number not in predictions._kept
+    assert number not in _kept
 
 
 def groups() -> pm.Model:

@@ -21,7 +21,10 @@ import pymc as pm
 import pytensor.tensor as pt
 from pymc.progress_bar.progress import NutpieProgressBarManager, ProgressBarManager
 from pymc.util import get_random_generator
+from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.random.type import RandomType
 from xarray import DataTree
 
 from pytensor_onnx.errors import ArgumentError
@@ -39,6 +42,7 @@ from pytensor_onnx.pymc.chains import (
     take_steps,
 )
 from pytensor_onnx.pymc.inputs import Inputs
+from pytensor_onnx.pymc.kept_programs import content_of, kept_of
 from pytensor_onnx.pymc.making import make_program, read_options
 from pytensor_onnx.pymc.model_graphs import ModelGraph
 from pytensor_onnx.pymc.nuts import State
@@ -97,7 +101,7 @@ def sample_by_parts(
     if not request.quiet:
         _LOG.info(f"NUTS[pytensor_onnx, ONNX Runtime]: {request.model.free_RVs}")
     settings = Settings(False, max_treedepth, target_accept)
-    sampler = _Sampler.of(request, settings)
+    sampler = _sampler_of(request, settings)
     n_warmup = 1000 if request.tune is None else request.tune
     total = n_warmup + request.draws
     generators = get_random_generator(request.random_seed).spawn(request.chains)
@@ -142,8 +146,6 @@ class _Sampler:
         Program from draws to variables; None if there are none.
     names
         Names of these variables.
-    graph
-        Graphs of the model.
     settings
         How it is sampled.
     known
@@ -154,7 +156,6 @@ class _Sampler:
     advance: ONNXProgram
     values: ONNXProgram | None
     names: list[str]
-    graph: ModelGraph
     settings: Settings
     known: Mapping[str, np.ndarray]
 
@@ -210,7 +211,6 @@ class _Sampler:
             advance=advance,
             values=make_program(graph, taken, named, options, description={}) if named else None,
             names=list(values),
-            graph=graph,
             settings=settings,
             known=stored_data(request.model, ()),
         )
@@ -219,6 +219,28 @@ class _Sampler:
         """Return the variables of draws of chains."""
         results = [] if self.values is None else _call(self.values, points)
         return dict(zip(self.names, results, strict=True))
+
+
+def _sampler_of(request: Request, settings: Settings) -> _Sampler:
+    """Return the sampler of a model, the last one where neither model nor data have changed."""
+    model = request.model
+    values = [model.rvs_to_values[rv] for rv in model.basic_RVs]
+    results = [*model.basic_RVs, *model.potentials, *model.deterministics, *values]
+    variables = list(ancestors(results))
+    stored = [v for v in variables if isinstance(v, SharedVariable)]
+    key = (
+        *("sample", settings, request.cores > 1, request.include_transformed),
+        None if request.var_names is None else tuple(request.var_names),
+        tuple((id(v), v.name) for v in variables),
+        tuple(id(model.rvs_to_transforms.get(rv)) for rv in model.basic_RVs),
+        tuple(content_of(v.get_value()) for v in stored if not isinstance(v.type, RandomType)),
+    )
+    kept = kept_of(model)
+    sampler = kept.find(key)
+    if sampler is None:
+        sampler = _Sampler.of(request, settings)
+        kept.add(key, sampler, variables)
+    return sampler
 
 
 def _variables_of(graph: ModelGraph, request: Request) -> dict[str, Variable]:

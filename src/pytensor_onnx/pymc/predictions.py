@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-import pickle
 import sys
-import weakref
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from hashlib import blake2b
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,12 +20,12 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.type import RandomType
 from xarray import DataTree
 
-from pytensor_onnx.digests import content_key
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.named_dims import tensor_of
 from pytensor_onnx.progress import working
 from pytensor_onnx.pymc.inputs import labels_of_columns
+from pytensor_onnx.pymc.kept_programs import content_of, kept_of
 from pytensor_onnx.pymc.making import read_options
 from pytensor_onnx.pymc.model_arguments import check_model, read_data, read_strings, unknown
 from pytensor_onnx.pymc.model_graphs import ModelGraph
@@ -39,8 +35,6 @@ from pytensor_onnx.pymc.provenance import METADATA, RENAMED
 from pytensor_onnx.user_code import untraced
 
 _LOG = logging.getLogger("pymc")
-_MOST_PROGRAMS = 8
-"""Programs of a model that are kept, each with a copy of the posterior."""
 
 
 @untraced()
@@ -148,18 +142,18 @@ def predict(
     new.check_draws(given)
     new.check_containers(needed)
     posterior = {name: array[None] for name, array in read_posterior(trace, given).items()}
-    kept = _kept_of(model)
+    kept = kept_of(model)
     nodes = list(ancestors(computed))
     variables = [*nodes, *given, *graph.containers]
     key = (
-        *(tuple(names), tuple(drawn), tuple(sorted(new.lengths_without_data.items()))),
+        *("predict", tuple(names), tuple(drawn), tuple(sorted(new.lengths_without_data.items()))),
         tuple(map(id, variables)),
         tuple(
             (name, tuple(model.named_vars_to_dims.get(name) or ()))
             for name in map(str, model.named_vars)
         ),
-        tuple((name, _content(array)) for name, array in posterior.items()),
-        tuple(_content(v.get_value(borrow=True)) for v in _stored(graph, nodes)),
+        tuple((name, content_of(array)) for name, array in posterior.items()),
+        tuple(content_of(v.get_value(borrow=True)) for v in _stored(graph, nodes)),
     )
     program = kept.find(key)
     if program is None or (verify and program.verification.verdict == "not verified"):
@@ -373,40 +367,6 @@ def length_of(model: pm.Model, dim: str, containers: Mapping[str, SharedVariable
     return int(model.dim_lengths[dim].eval(mode="FAST_COMPILE"))
 
 
-@dataclass
-class _Kept:
-    """The last programs of a model, by the facts that they were exported for."""
-
-    programs: dict[Any, tuple[ONNXProgram, list[Variable]]] = field(default_factory=dict)
-
-    def find(self, key: Any) -> ONNXProgram | None:
-        """Return a program, as the last one that was used."""
-        if key not in self.programs:
-            return None
-        self.programs[key] = entry = self.programs.pop(key)
-        return entry[0]
-
-    def add(self, key: Any, program: ONNXProgram, variables: list[Variable]) -> None:
-        """Keep a program, and the variables in its key, whose identities others might get."""
-        self.programs.pop(key, None)
-        self.programs[key] = (program, variables)
-        while len(self.programs) > _MOST_PROGRAMS:
-            self.programs.pop(next(iter(self.programs)))
-
-
-_kept: dict[int, tuple[weakref.ref[pm.Model], _Kept]] = {}
-"""Programs by the identity of their models, which have an equality of their own."""
-
-
-def _kept_of(model: pm.Model) -> _Kept:
-    known = _kept.get(id(model))
-    if known is None or known[0]() is not model:
-        number = id(model)
-        known = (weakref.ref(model, lambda _: _kept.pop(number, None)), _Kept())
-        _kept[number] = known
-    return known[1]
-
-
 def _stored(graph: ModelGraph, nodes: Iterable[Variable]) -> list[SharedVariable]:
     """Return the shared variables whose values a program stores."""
     return [
@@ -416,13 +376,6 @@ def _stored(graph: ModelGraph, nodes: Iterable[Variable]) -> list[SharedVariable
         and v not in graph.containers
         and not isinstance(v.type, RandomType)
     ]
-
-
-def _content(value: Any) -> Hashable:
-    """Return a key of the content of a value, which changes in place change."""
-    if not isinstance(value, np.ndarray) or value.dtype.hasobject:
-        return blake2b(pickle.dumps(value)).digest()
-    return value.shape, content_key(value)
 
 
 def _feed(program: ONNXProgram, new: _New, random_seed: Any) -> dict[str, Any]:

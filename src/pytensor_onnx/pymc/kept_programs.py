@@ -1,0 +1,61 @@
+"""What was made of a PyMC model last, kept as long as the model."""
+
+from __future__ import annotations
+
+import pickle
+import weakref
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import pymc as pm
+from pytensor.graph.basic import Variable
+
+from pytensor_onnx.digests import content_key
+
+MOST_PROGRAMS = 8
+"""Programs that are kept for a model."""
+
+
+@dataclass
+class Kept:
+    """The last programs of a model, by the facts that they were exported for."""
+
+    programs: dict[Any, tuple[Any, Sequence[Variable]]] = field(default_factory=dict)
+
+    def find(self, key: Any) -> Any:
+        """Return a program as the last one that was used, None where there is none."""
+        if key not in self.programs:
+            return None
+        self.programs[key] = entry = self.programs.pop(key)
+        return entry[0]
+
+    def add(self, key: Any, program: Any, variables: Sequence[Variable]) -> None:
+        """Keep a program, and the variables in its key, whose identities others might get."""
+        self.programs.pop(key, None)
+        self.programs[key] = (program, variables)
+        while len(self.programs) > MOST_PROGRAMS:
+            self.programs.pop(next(iter(self.programs)))
+
+
+_kept: dict[int, tuple[weakref.ref[pm.Model], Kept]] = {}
+"""Programs by the identity of their models, which have an equality of their own."""
+
+
+def kept_of(model: pm.Model) -> Kept:
+    """Return the programs of a model."""
+    known = _kept.get(id(model))
+    if known is None or known[0]() is not model:
+        number = id(model)
+        known = (weakref.ref(model, lambda _: _kept.pop(number, None)), Kept())
+        _kept[number] = known
+    return known[1]
+
+
+def content_of(value: Any) -> Hashable:
+    """Return a key of the content of a value, which changes in place change."""
+    if not isinstance(value, np.ndarray) or value.dtype.hasobject:
+        return blake2b(pickle.dumps(value)).digest()
+    return value.shape, content_key(value)
