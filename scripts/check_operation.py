@@ -71,6 +71,10 @@ def lines_of(operation: Operation) -> Iterator[Line]:
         page = (ROOT / "docs/reference/accuracy.md").read_text(encoding="utf-8")
         row = f"| {name} |" in page
         yield "rows in the page of accuracy", row, f"python -m scripts.measure_accuracy {name}"
+    if hasattr(pytensor_onnx, operation.name):
+        listed = (ROOT / "docs/reference/api/index.md").read_text(encoding="utf-8").split()
+        where = "docs/reference/api/index.md"
+        yield "a line in the reference, as it is public", operation.name in listed, where
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     is_told = operation.name in changes or not type(op).__module__.startswith("pytensor_onnx")
     yield "a line in CHANGELOG.md, if users see the operation", is_told, "CHANGELOG.md"
