@@ -53,9 +53,10 @@ static int read_section(Cursor *cursor, Section *section) {
   memcpy(&section->size, cursor->at, UNIT);
   cursor->at += UNIT;
   uint64_t left = (uint64_t)(cursor->end - cursor->at);
-  if (section->size > left || (section->size + UNIT - 1) / UNIT * UNIT > left) return 0;
+  uint64_t padding = -section->size % UNIT;
+  if (section->size > left || padding > left - section->size) return 0;
   section->bytes = cursor->at;
-  cursor->at += (section->size + UNIT - 1) / UNIT * UNIT;
+  cursor->at += section->size + padding;
   return 1;
 }
 
@@ -90,8 +91,6 @@ static int read_operand(Cursor *cursor, int64_t dim, int32_t *point_type, Array 
   memcpy(&type, head.bytes + UNIT, UNIT);
   memcpy(shape, head.bytes + 2 * UNIT, rank * UNIT);
   *operand = (Array){.dtype = (int)type, .rank = (int)rank, .size = 1};
-  size_t bytes = bytes_of_element((int)type);
-  if (!bytes) return 0;
   for (uint64_t axis = 0; axis < rank; axis++) {
     if (shape[axis] < 0 || (shape[axis] && operand->size > INT64_MAX / 16 / shape[axis])) return 0;
     operand->size *= operand->shape[axis] = shape[axis];
@@ -101,7 +100,7 @@ static int read_operand(Cursor *cursor, int64_t dim, int32_t *point_type, Array 
     return rank == 1 && operand->size == dim && (type == FLOAT64 || type == FLOAT32);
   }
   operand->data = (void *)elements.bytes;
-  return (uint64_t)operand->size * bytes == elements.size;
+  return (uint64_t)operand->size * bytes_of_element((int)type) == elements.size;
 }
 
 /* Read and open a model; NULL, or a message. */
@@ -114,7 +113,6 @@ static const char *read_model(Cursor *cursor, Density *density, int which) {
   memcpy(&operand_count, count.bytes, UNIT);
   outputs = (int64_t)(places.size / UNIT);
   if (operand_count < 0 || operand_count > cursor->end - cursor->at) return damaged;
-  if (!tape.size) return which == VARIABLES && !outputs && !density->names[which].count ? NULL : damaged;
   for (int64_t i = 0, place; i < outputs; i++) {
     memcpy(&place, places.bytes + i * UNIT, UNIT);
     if (place < 0 || place >= outputs) return damaged;
@@ -226,7 +224,7 @@ EXPORT int density_log_density_gradient(Density *density, const double *point, d
 
 EXPORT int density_variables(Density *density, const double *point, double *variables) {
   int64_t count = density_variable_count(density);
-  return count ? (int)write_outputs(density->models[VARIABLES], point, variables, count) : 0;
+  return (int)write_outputs(density->models[VARIABLES], point, variables, count);
 }
 
 EXPORT void density_open_R(char **path, Density **density, char **message) {

@@ -16,8 +16,9 @@ from pytensor_onnx.operators.entries import output_dims
 class Dimensions:
     """Names and equal sizes of the dimensions of all graphs of one model.
 
-    Users name dimensions before the nodes are made, nodes equate them and name those that they
-    compute, and `finish` gives each value the best names after all equalities are known.
+    The names that users give are recorded before nodes are converted. Each conversion of a node
+    records which dimensions are equal, and makes names for the sizes that the node computes. When
+    all equal dimensions are known, `finish` gives each axis of each value the best of their names.
 
     Attributes
     ----------

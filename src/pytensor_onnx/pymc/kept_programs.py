@@ -1,17 +1,19 @@
-"""What was made of a PyMC model last, kept as long as the model."""
+"""A cache of the programs that were last made for a PyMC model, which ends with the model."""
 
 from __future__ import annotations
 
 import pickle
 import weakref
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 import pymc as pm
+from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
+from pytensor.tensor.random.type import RandomType
 
 from pytensor_onnx.digests import content_key
 
@@ -59,3 +61,10 @@ def content_of(value: Any) -> Hashable:
     if not isinstance(value, np.ndarray) or value.dtype.hasobject:
         return blake2b(pickle.dumps(value)).digest()
     return value.shape, content_key(value)
+
+
+def content_of_shared(variables: Iterable[Variable]) -> Hashable:
+    """Return a key of the values of the shared variables among others, without generators."""
+    shared = [v for v in variables if isinstance(v, SharedVariable)]
+    arrays = [v for v in shared if not isinstance(v.type, RandomType)]
+    return tuple(content_of(v.get_value(borrow=True)) for v in arrays)

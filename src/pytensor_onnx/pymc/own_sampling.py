@@ -21,10 +21,8 @@ import pymc as pm
 import pytensor.tensor as pt
 from pymc.progress_bar.progress import NutpieProgressBarManager, ProgressBarManager
 from pymc.util import get_random_generator
-from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
-from pytensor.tensor.random.type import RandomType
 from xarray import DataTree
 
 from pytensor_onnx.errors import ArgumentError
@@ -42,7 +40,7 @@ from pytensor_onnx.pymc.chains import (
     take_steps,
 )
 from pytensor_onnx.pymc.inputs import Inputs
-from pytensor_onnx.pymc.kept_programs import content_of, kept_of
+from pytensor_onnx.pymc.kept_programs import content_of_shared, kept_of
 from pytensor_onnx.pymc.making import make_program, read_options
 from pytensor_onnx.pymc.model_graphs import ModelGraph
 from pytensor_onnx.pymc.nuts import State
@@ -227,13 +225,12 @@ def _sampler_of(request: Request, settings: Settings) -> _Sampler:
     values = [model.rvs_to_values[rv] for rv in model.basic_RVs]
     results = [*model.basic_RVs, *model.potentials, *model.deterministics, *values]
     variables = list(ancestors(results))
-    stored = [v for v in variables if isinstance(v, SharedVariable)]
     key = (
         *("sample", settings, request.cores > 1, request.include_transformed),
         None if request.var_names is None else tuple(request.var_names),
         tuple((id(v), v.name) for v in variables),
         tuple(id(model.rvs_to_transforms.get(rv)) for rv in model.basic_RVs),
-        tuple(content_of(v.get_value()) for v in stored if not isinstance(v.type, RandomType)),
+        content_of_shared(variables),
     )
     kept = kept_of(model)
     sampler = kept.find(key)

@@ -17,7 +17,6 @@ from pymc.util import get_random_generator
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
-from pytensor.tensor.random.type import RandomType
 from xarray import DataTree
 
 from pytensor_onnx.errors import ArgumentError
@@ -25,7 +24,7 @@ from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.named_dims import tensor_of
 from pytensor_onnx.progress import working
 from pytensor_onnx.pymc.inputs import labels_of_columns
-from pytensor_onnx.pymc.kept_programs import content_of, kept_of
+from pytensor_onnx.pymc.kept_programs import content_of, content_of_shared, kept_of
 from pytensor_onnx.pymc.making import read_options
 from pytensor_onnx.pymc.model_arguments import check_model, read_data, read_strings, unknown
 from pytensor_onnx.pymc.model_graphs import ModelGraph
@@ -153,7 +152,7 @@ def predict(
             for name in map(str, model.named_vars)
         ),
         tuple((name, content_of(array)) for name, array in posterior.items()),
-        tuple(content_of(v.get_value(borrow=True)) for v in _stored(graph, nodes)),
+        content_of_shared(v for v in nodes if v not in graph.containers),
     )
     program = kept.find(key)
     if program is None or (verify and program.verification.verdict == "not verified"):
@@ -365,17 +364,6 @@ def length_of(model: pm.Model, dim: str, containers: Mapping[str, SharedVariable
         if dim in dims:
             return int(np.shape(container.get_value(borrow=True))[dims.index(dim)])
     return int(model.dim_lengths[dim].eval(mode="FAST_COMPILE"))
-
-
-def _stored(graph: ModelGraph, nodes: Iterable[Variable]) -> list[SharedVariable]:
-    """Return the shared variables whose values a program stores."""
-    return [
-        v
-        for v in nodes
-        if isinstance(v, SharedVariable)
-        and v not in graph.containers
-        and not isinstance(v.type, RandomType)
-    ]
 
 
 def _feed(program: ONNXProgram, new: _New, random_seed: Any) -> dict[str, Any]:

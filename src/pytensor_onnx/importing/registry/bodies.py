@@ -255,8 +255,7 @@ def _of_matrices(meaning: Meaning, count: int) -> Blockwise | None:
         return None
     # Classes hand keywords on to their bases.
     bases = [base for base in definition.op_type.__mro__ if "__init__" in vars(base)]
-    found = [p for base in bases for p in signature(vars(base)["__init__"]).parameters.values()]
-    parameters = {p.name: p for p in found[::-1] if p.kind is not p.VAR_KEYWORD}
+    parameters = {name for base in bases for name in signature(vars(base)["__init__"]).parameters}
     given = {name: value for name, value in meaning.attributes.items() if name in parameters}
     try:
         op = definition.op_type(**given)
