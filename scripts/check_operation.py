@@ -22,7 +22,10 @@ import pytensor_onnx
 from pytensor_onnx import export_onnx, from_onnx, native
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.functions.registry import definition_of
+from scripts.measure_accuracy import rows_before
+from tests.functions.special.accuracy import DTYPES
 from tests.operations import OPERATIONS, Operation
+from tests.operations.regions import Accuracy
 
 ROOT = Path(__file__).parents[1]
 Line = tuple[str, bool, str]
@@ -62,15 +65,15 @@ def lines_of(operation: Operation) -> Iterator[Line]:
         yield "a name that the fuzzer knows", is_known, where
     if definition and isinstance(op, ScalarOp):
         yield "exact values by regions", operation.accuracy is not None, "accuracy= of its record"
-        for dtype in ("float64", "float32"):
-            where = (
-                f"{name} in NAMES of scripts/write_special_kernels.py; run it and native/build.py"
-            )
+        for dtype in DTYPES:
+            where = "kernel= of its record; run scripts/write_special_kernels.py, native/build.py"
             yield f"a native kernel for {dtype}", native.has_kernel(f"{name}_{dtype}"), where
         yield "kernels that are tested", bool(operation.kernel), "kernel= of its record"
-        page = (ROOT / "docs/reference/accuracy.md").read_text(encoding="utf-8")
-        row = f"| {name} |" in page
-        yield "rows in the page of accuracy", row, f"python -m scripts.measure_accuracy {name}"
+        rows, again = rows_before().get(name, []), f"python -m scripts.measure_accuracy {name}"
+        yield "rows in the page of accuracy", bool(rows), again
+        above = list(_above_bounds(operation.accuracy, rows)) if operation.accuracy else []
+        where = f"{'; '.join(above)}: mend it, or bound= of its regions; {again}"
+        yield "errors in that page within their bounds", not above, where
     if hasattr(pytensor_onnx, operation.name):
         listed = (ROOT / "docs/reference/api/index.md").read_text(encoding="utf-8").split()
         where = "docs/reference/api/index.md"
@@ -78,6 +81,15 @@ def lines_of(operation: Operation) -> Iterator[Line]:
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     is_told = operation.name in changes or not type(op).__module__.startswith("pytensor_onnx")
     yield "a line in CHANGELOG.md, if users see the operation", is_told, "CHANGELOG.md"
+
+
+def _above_bounds(accuracy: Accuracy, rows: list[str]) -> Iterator[str]:
+    """Yield the measured errors that are above the bounds of their regions."""
+    measured = {cells[2]: cells[3:5] for cells in ([x.strip() for x in r.split("|")] for r in rows)}
+    for region in accuracy.regions:
+        for dtype, cell in zip(DTYPES, measured.get(region.label, ("", "")), strict=True):
+            if cell and not float(cell.split("/")[0]) <= region.bound:
+                yield f"{cell.split()[0]} ulp of {region.bound:g} in {region.label}, {dtype}"
 
 
 def _exported(inputs: list[Variable], outputs: list[Variable]) -> tuple[bool, str]:

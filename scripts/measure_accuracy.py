@@ -1,4 +1,4 @@
-"""Measure the special functions in ONNX Runtime: ``python scripts/measure_accuracy.py``.
+"""Measure the special functions in ONNX Runtime: ``python -m scripts.measure_accuracy Log1mexp``.
 
 Prints the table of errors by function, region and dtype as markdown, and writes it to
 ``docs/reference/accuracy.md``. The regions are those of the tests, with many more points.
@@ -6,22 +6,13 @@ Prints the table of errors by function, region and dtype as markdown, and writes
 
 import argparse
 import re
-import sys
 from pathlib import Path
 
 import onnxruntime
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
+from tests.functions.special.accuracy import DTYPES, cases, compile_definition, errors_of
 
-from tests.functions.special.accuracy import (  # noqa: E402
-    DTYPES,
-    cases,
-    compile_definition,
-    errors_of,
-)
-
-TARGET = ROOT / "docs/reference/accuracy.md"
+TARGET = Path(__file__).parents[1] / "docs/reference/accuracy.md"
 HEADER = "|---|---|---|---|---|---|\n"
 """The line of the page before the rows; the text above the table is written by hand."""
 
@@ -59,10 +50,12 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=2_000, help="points for each row and dtype")
     arguments = parser.parse_args()
     names, size, before = arguments.names or list(cases()), arguments.size, rows_before()
+    # The rows of new functions are the last ones.
+    order = [x for x in before if x in cases()] + [x for x in cases() if x not in before]
     text = TARGET.read_text(encoding="utf-8").partition(HEADER)[0] + HEADER
     text = re.sub(r"at least \d+ random points", f"at least {size} random points", text)
     text = re.sub(r"Runtime [\d.]+, x86", f"Runtime {onnxruntime.__version__}, x86", text)
-    for name in cases():
+    for name in order:
         rows = rows_of(name, size) if name in names else before.get(name, [])
         print("\n".join(rows), flush=True)
         text += "".join(f"{row}\n" for row in rows)

@@ -1,8 +1,8 @@
 """Write the definitions of special functions as C, for the native library.
 
-``python scripts/write_special_kernels.py`` writes ``native/special_functions.inc``: a function of a
-number for each definition and dtype. The parts of a selection are computed only where they are
-selected.
+``python -m scripts.write_special_kernels`` writes ``native/special_functions.inc``: a function of a
+number for each definition of one argument and dtype, if its record in ``tests/operations`` has a
+kernel. The parts of a selection are computed only where they are selected.
 """
 
 from __future__ import annotations
@@ -23,18 +23,14 @@ from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Any as AnyElement
 from pytensor.tensor.subtensor import Subtensor, indices_from_subtensor
 
-from pytensor_onnx.dispatch.registry.definition_instance import Specialised
+from pytensor_onnx.dispatch.registry.definition_instance import OPERATORS, Specialised
 from pytensor_onnx.functions.registry import DEFINITIONS, definition_of
+from pytensor_onnx.kernels.instructions import LOWERINGS
 from pytensor_onnx.ops.special.portable import HalfPowerOfTwo
 from pytensor_onnx.ops.special.precise import PreciseLog
+from tests.operations import OPERATIONS
 
 FILE = Path(__file__).parents[1] / "native" / "special_functions.inc"
-NAMES = (
-    *("GammaLn", "Psi", "TriGamma", "Erf", "Erfc", "Erfcx", "Erfinv", "Erfcinv"),
-    *("NdtriExp", "Log1mexp", "Log1p", "Expm1", "Softplus", "Sigmoid", "I0", "I1", "I0e", "I1e"),
-)
-"""Definitions of one argument, by their Ops."""
-
 TYPES = {"float64": "double", "float32": "float", "bool": "int", "int64": "int64_t"}
 SLOW_IN_FLOAT32 = ("Erfc", "Erfinv", "NdtriExp", "Sigmoid")
 """Definitions whose operators are faster on long arrays of float32."""
@@ -358,10 +354,7 @@ def _all_parts(term: Term) -> set[Term]:
 
 def function(name: str, dtype: str) -> str:
     """Return the C function of a definition."""
-    found = [d for op, d in DEFINITIONS.items() if d.is_own and op.__name__ == name]
-    if len(found) != 1:
-        raise SystemExit(f"no definition has an Op named {name}: NAMES has classes, as Log1mexp")
-    [definition] = found
+    [definition] = [d for op, d in DEFINITIONS.items() if d.is_own and op.__name__ == name]
     graph = Specialised(definition, {}, (dtype,), (dtype,)).graph()
     terms = Terms()
     x = terms.add("x", dtype)
@@ -376,9 +369,16 @@ def function(name: str, dtype: str) -> str:
 
 def text() -> str:
     """Return the file."""
-    functions = [function(name, dtype) for name in NAMES for dtype in dtypes_of(name)]
+    found = [x.accuracy for x in OPERATIONS.values() if x.kernel and x.accuracy]
+    # The native library has instructions for some operators, and kernels in C of several arguments.
+    names = [
+        x.op_type.__name__
+        for x in found
+        if x.arguments == 1 and OPERATORS.get(x.op_type) not in LOWERINGS
+    ]
+    functions = [function(name, dtype) for name in names for dtype in dtypes_of(name)]
     tables = [f"static const {table.format(name)};" for table, name in TABLES.items()]
-    listed = [f"  {'DOUBLE' if name in SLOW_IN_FLOAT32 else 'BOTH'}({name})" for name in NAMES]
+    listed = [f"  {'DOUBLE' if name in SLOW_IN_FLOAT32 else 'BOTH'}({name})" for name in names]
     return "\n\n".join(
         [
             "/* Special functions of a number. Written by scripts/write_special_kernels.py. */",
