@@ -272,6 +272,8 @@ def test_cumulative_sums(axis, settings, dtype, run_both):
 PRODUCTS = [((3, 4), (4, 5)), ((4,), (4, 5)), ((3, 4), (4,)), ((9,), (9,)), ((0, 4), (4, 2))]
 PRODUCTS += [((3, 0), (0, 2)), ((2, 1, 3, 4), (5, 4, 2)), ((1, 1), (1, 1)), ((30, 41), (41, 23))]
 PRODUCTS += [((7, 3), (3, 9)), ((11, 27), (27,)), ((27, 11), (11, 1)), ((2, 8, 6), (6, 16))]
+# The last columns of the right matrix, which fill no vector, and rows left over.
+PRODUCTS += [((5, 9), (9, n)) for n in (2, 3, 6, 7)] + [((n, 1), (1, 3)) for n in (2, 8)]
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32"])
@@ -289,6 +291,28 @@ def test_products(left, right, dtype, run_both):
 def assert_near(found, expected, size):
     bound = 8 * np.finfo(found.dtype).eps * size if found.dtype.kind == "f" else 0
     assert np.all(np.abs(found - expected) <= bound)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("turned", [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_products_of_transposed_matrices_of_few_rows_and_columns(turned, dtype, run_both):
+    rng = np.random.default_rng(5)
+    sizes = [(1, 7, 6), (2, 300, 3), (5, 6, 1), (6, 513, 5), (7, 2, 8), (4, 9, 13)]
+    feed, nodes = {}, []
+    for i, (m, k, n) in enumerate(sizes):
+        for name, shape, turn in (("a", (m, k), turned[0]), ("b", (k, n), turned[1])):
+            feed[f"{name}{i}"] = rng.normal(size=shape[::-1] if turn else shape).astype(dtype)
+        operands = [f"a{i}", f"b{i}"]
+        nodes.append(
+            helper.make_node("Gemm", operands, [f"out{i}"], transA=turned[0], transB=turned[1])
+        )
+    outputs = {f"out{i}": KINDS[dtype] for i in range(len(sizes))}
+    expected, found = run_both(model_of(nodes, feed, outputs), feed)
+    for i in range(len(sizes)):
+        a, b = (
+            feed[f"{x}{i}"].T if t else feed[f"{x}{i}"] for x, t in zip("ab", turned, strict=True)
+        )
+        assert_near(found[i], expected[i], np.abs(a) @ np.abs(b))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
