@@ -1,16 +1,19 @@
 """Recipes of docs/how-to/pymc-recipes.md whose packages are not among the test requirements.
 
-`uv pip install bambi pymc-extras` into the environment of the tests runs them.
+`uv pip install bambi pymc-extras` into the environment of the tests runs the first two. The others
+need an environment of their own: one with pymc-marketing and one with hssm, beside this package.
 """
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import gammaln
 
 pm = pytest.importorskip("pymc")
 
 import pytensor.tensor as pt  # noqa: E402
 
+from pytensor_onnx import export_onnx  # noqa: E402
 from pytensor_onnx.pymc import export_predictor, predict, sample  # noqa: E402
 
 FEW = {"draws": 200, "tune": 200, "chains": 2, "random_seed": 1, "quiet": True}
@@ -61,3 +64,64 @@ def test_a_state_space_model_is_sampled_and_forecasts():
     forecast = space.forecast(trace, start=59, periods=3, random_seed=1)
     means = forecast["forecast_observed"].mean(("chain", "draw")).to_numpy().ravel()
     np.testing.assert_allclose(means, level[-1], atol=0.6)
+
+
+def test_customer_lifetimes_have_the_density_of_the_paper_and_predict_by_a_trace_of_sample():
+    clv = pytest.importorskip("pymc_marketing.clv")
+    rng = np.random.default_rng(1)
+    count = rng.poisson(2, 40).astype(float)
+    weeks = rng.uniform(20, 40, 40)
+    last = np.where(count > 0, weeks * rng.uniform(0.1, 0.9, 40), 0.0)
+    ids = np.arange(40)
+    table = pd.DataFrame({"customer_id": ids, "frequency": count, "recency": last, "T": weeks})
+    model = clv.BetaGeoModel()
+    model.build_model(table)
+    inner = model.model
+    point = inner.initial_point()
+    variables = [inner[name] for name in ("r", "alpha", "a", "b")]
+    values = inner.replace_rvs_by_values(variables)
+    given = {"inputs": inner.value_vars, "point_fn": True, "on_unused_input": "ignore"}
+    r, alpha, a, b = inner.compile_fn(values, **given)(point)
+    # Fader, Hardie and Lee (2005), equation 6.
+    bought = gammaln(r + count) - gammaln(r) + r * np.log(alpha)
+    kept = gammaln(a + b) + gammaln(b + count) - gammaln(b) - gammaln(a + b + count)
+    stays = -(r + count) * np.log(alpha + weeks)
+    left = np.log(a / (b + np.maximum(count, 1) - 1)) - (r + count) * np.log(alpha + last)
+    expected = bought + kept + np.logaddexp(stays, np.where(count > 0, left, -np.inf))
+    logp = inner.compile_logp(inner.observed_RVs, sum=False, mode="ONNX")
+    np.testing.assert_allclose(logp(point)[0], expected, rtol=1e-10)
+    model.idata, model.data = sample(**FEW, model=inner), table
+    alive = model.expected_probability_alive(table).mean(("chain", "draw")).to_numpy()
+    assert ((alive > 0) & (alive <= 1)).all()
+    np.testing.assert_allclose(alive[count == 0], 1.0)
+
+
+def test_hssm_samples_with_a_network_of_a_file(tmp_path):
+    hssm = pytest.importorskip("hssm")
+    rng = np.random.default_rng(1)
+    x = pt.matrix("x", shape=(1, 6), dtype="float32")
+    first = rng.normal(0, 0.3, (6, 20)).astype("float32")
+    second = rng.normal(0, 0.3, (20, 1)).astype("float32")
+    file = tmp_path / "lan.onnx"
+    export_onnx([x], pt.tanh(x @ first) @ second - 3, file)
+    # HSSM replaces the network where a time is below that of no decision, 2 at the initial point.
+    times, choices = rng.uniform(2.5, 4, 100), rng.choice([-1.0, 1.0], 100)
+    model = hssm.HSSM(
+        data=pd.DataFrame({"rt": times, "response": choices}),
+        model="ddm",
+        loglik_kind="approx_differentiable",
+        loglik=str(file),
+        model_config={"backend": "pytensor"},
+        p_outlier=0,
+    )
+    inner = model.pymc_model
+    point = {**inner.initial_point()}
+    value = inner.compile_logp(inner.observed_RVs, mode="ONNX", jacobian=False)(point)
+    names = ("v", "a", "z", "t")
+    values = inner.replace_rvs_by_values([inner[name] for name in names])
+    given = {"inputs": inner.value_vars, "point_fn": True, "on_unused_input": "ignore"}
+    settings = inner.compile_fn(values, **given)(point)
+    rows = np.column_stack([*(np.full(100, x) for x in settings), times, choices])
+    np.testing.assert_allclose(value, (np.tanh(rows @ first) @ second - 3).sum(), rtol=1e-6)
+    trace = sample(**FEW, model=inner)
+    assert set(names) <= set(trace.posterior.data_vars)
