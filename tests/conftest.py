@@ -188,6 +188,7 @@ def compare_onnx_and_py(
     also: Iterable[Sequence[Any]] = (),
     rtol: float | None = None,
     atol: float = 0.0,
+    eps: float | None = None,
     signed_zeros: bool = False,
     reference: Mode = PY,
     **export_options: Any,
@@ -206,6 +207,8 @@ def compare_onnx_and_py(
         Values of further calls of the same model.
     rtol, atol
         Tolerances; by default 1e-12, 1e-5 or 1e-2 relative by dtype, and none absolute.
+    eps
+        Both tolerances in units of the rounding error of each dtype, in place of the others.
     signed_zeros
         Whether zeros must have the same sign.
     reference
@@ -233,7 +236,7 @@ def compare_onnx_and_py(
                 results, map(dense, found), map(dense, expected), strict=True
             ):
                 try:
-                    assert_same(a, b, rtol=rtol, atol=atol, signed_zeros=signed_zeros)
+                    assert_same(a, b, rtol=rtol, atol=atol, eps=eps, signed_zeros=signed_zeros)
                 except AssertionError as error:
                     error.add_note(f"output {variable} of call {k}")
                     raise
@@ -309,6 +312,7 @@ def assert_same(
     *,
     rtol: float | None = None,
     atol: float = 0.0,
+    eps: float | None = None,
     signed_zeros: bool = False,
 ) -> None:
     """Assert equal dtypes, shapes and values, NaN equal to NaN."""
@@ -316,6 +320,8 @@ def assert_same(
     assert found.dtype == expected.dtype
     assert found.shape == expected.shape
     if expected.dtype.kind in "fc":
+        if eps is not None:
+            rtol = atol = eps * float(np.finfo(expected.dtype).eps)
         relative = RELATIVE_TOLERANCE[str(expected.dtype)] if rtol is None else rtol
         np.testing.assert_allclose(found, expected, rtol=relative, atol=atol)
         if signed_zeros and expected.dtype.kind == "c":

@@ -165,6 +165,7 @@ OPERATIONS = [
         two_blocks,
         ("int8", *WIDE),
         reference=lambda x, y: scipy.linalg.block_diag(x, y, 2 * x),
+        imports_ops=False,
         slope=(POINT, -POINT),
     ),
     Operation(

@@ -27,6 +27,7 @@ OPERATIONS = [
             ends=[(0.0, -inf), (1.0, 0.0), (inf, inf), (-1.0, nan), (nan, nan)],
         ),
         ulp_again=4,
+        imports_ops=False,
     ),
     special(
         Accuracy(
@@ -36,6 +37,7 @@ OPERATIONS = [
             ends=[(-1.0, -inf), (-1.5, nan), (inf, inf), (nan, nan), (-0.0, -0.0)],
         ),
         ulp_again=4,
+        imports_ops=False,
     ),
     special(
         Accuracy(
@@ -51,6 +53,7 @@ OPERATIONS = [
             ends_in=OVERFLOW,
         ),
         ulp_again=4,
+        imports_ops=False,
     ),
     special(
         Accuracy(
@@ -61,6 +64,7 @@ OPERATIONS = [
             ends_in=OVERFLOW,
         ),
         ulp_again=4,
+        imports_ops=False,
     ),
     special(
         Accuracy(
@@ -70,5 +74,6 @@ OPERATIONS = [
             ends=[(0.0, inf), (0.25, 1.0), (0.5, 0.0), (0.75, -1.0), (1.0, -inf)],
         ),
         ulp_again=4,
+        imports_ops=False,
     ),
 ]

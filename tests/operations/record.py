@@ -59,6 +59,8 @@ class Operation:
         Function of NumPy or SciPy; by default PyTensor's Python implementation.
     rtol, atol
         Tolerances, where they are not those of ``compare_onnx_and_py``.
+    eps
+        Both tolerances in units of the rounding error of each dtype, in place of the others.
     signed_zeros
         Whether zeros have the signs of the reference.
     slope
@@ -73,6 +75,8 @@ class Operation:
         Nodes of the export of the import, relative to those of the first export, at most.
     ulp_again
         Difference between both exports, in units in the last place.
+    imports_ops
+        Whether the import has the Op of each function of the package.
     imported
         Outputs of the largest model that is imported.
     import_fails
@@ -93,6 +97,7 @@ class Operation:
     reference: Callable[..., np.ndarray] | None = None
     rtol: float | None = None
     atol: float = 0.0
+    eps: float | None = None
     signed_zeros: bool = True
     slope: Arrays | None = None
     kernel: tuple[str, ...] = ()
@@ -100,6 +105,7 @@ class Operation:
     ulp: int = 4
     nodes_again: float = 1.05
     ulp_again: int = 0
+    imports_ops: bool = True
     imported: int = 24
     import_fails: str = ""
     fuzz: str = ""

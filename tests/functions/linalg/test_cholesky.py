@@ -7,11 +7,8 @@ import pytest
 
 from pytensor_onnx import compile_onnx, export_onnx
 from pytensor_onnx.functions.linalg.blocks import BLOCK
-from tests.conftest import compare_onnx_and_py
 from tests.functions.linalg import matrices
 from tests.functions.linalg.matrices import LARGE, NOT_POSITIVE, POSITIVE, SIZES
-
-TOLERANCE = {"float32": 2e-4, "float64": 1e-12}
 
 
 def positive(*shape: int) -> np.ndarray:
@@ -32,29 +29,6 @@ def factorise():
 @pytest.fixture(scope="module")
 def factorise_batch():
     return factorised(batch=1)
-
-
-@pytest.mark.parametrize(
-    ("batch", "dtype"), [((), "float64"), ((2, 3), "float64"), ((), "float32"), ((2,), "float32")]
-)
-def test_factors_are_those_of_the_triangle_that_is_read(batch, dtype):
-    x, y = (pt.tensor(name, dtype=dtype, shape=(None,) * (2 + len(batch))) for name in "xy")
-    read = np.tri(40, dtype=bool)
-    values = [np.where(part, positive(*batch, 40, 40), np.nan) for part in (read, read.T)]
-    results = [pt.linalg.cholesky(x), pt.linalg.cholesky(y, lower=False)]
-    tolerance = TOLERANCE[dtype]
-    compare_onnx_and_py(
-        [x, y], results, [v.astype(dtype) for v in values], rtol=tolerance, atol=tolerance
-    )
-
-
-@pytest.mark.parametrize("dtype", ["bool", "int64", "float16"])
-def test_other_dtypes_are_cast_as_by_pytensor(dtype):
-    x = pt.matrix("x", dtype=dtype)
-    value = (np.eye(3) if dtype == "bool" else np.array([[4, 2, 0], [2, 5, 1], [0, 1, 9]])).astype(
-        dtype
-    )
-    compare_onnx_and_py([x], pt.linalg.cholesky(x), [value], rtol=1e-6)
 
 
 def test_one_triangle_is_read_at_any_size(factorise):

@@ -23,24 +23,6 @@ def decompose_batch(compiled):
     return compiled([x], pt.linalg.eigh(x))
 
 
-@pytest.mark.parametrize("lower", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_values_are_those_of_the_triangle_that_is_read(lower):
-    x = pt.tensor4("x")
-    w, v = pt.linalg.eigh(x, lower=lower)
-    projected = pt.matmul(v, w[..., None] ** 3 * v.mT)
-    read = np.tri(5, dtype=bool) if lower else np.tri(5, dtype=bool).T
-    a = np.where(read, generator(1).normal(size=(2, 3, 5, 5)), 1e9)
-    values = pt.linalg.eigvalsh(x, lower=lower)
-    compare_onnx_and_py([x], [w, projected, values], [a], rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("dtype", [pytest.param("int8", marks=pytest.mark.slow), "float32"])
-def test_other_dtypes_are_cast_as_by_pytensor(dtype):
-    x = pt.matrix("x", dtype=dtype)
-    value = np.array([[1, 1, 0], [1, 0, 1], [0, 1, 0]]).astype(dtype)
-    compare_onnx_and_py([x], pt.linalg.eigh(x)[0], [value], rtol=1e-5, atol=1e-6)
-
-
 def test_matrices_of_no_and_one_element_are_decomposed(decompose, decompose_batch):
     assert [x.shape for x in decompose(np.zeros((0, 0)))] == [(0,), (0, 0)]
     for a in (0.0, -3.0, 1e-310, 1e308):

@@ -98,17 +98,6 @@ def test_matrices_that_are_not_square_are_refused(decompose):
         decompose(np.ones((2, 3)))
 
 
-@pytest.mark.parametrize("dtype", [pytest.param("int64", marks=pytest.mark.slow), "float32"])
-def test_values_that_do_not_depend_on_the_form_are_pytensors(dtype):
-    x = pt.tensor4("x", dtype=dtype)
-    t, z = pt.linalg.schur(x)
-    a = (10 * generator(5).normal(size=(2, 1, 5, 5))).astype(dtype)
-    squares = (t * t.mT).sum(axis=(-1, -2))
-    results = [squares, pt.matmul(pt.matmul(z, t), z.mT), pt.matmul(z, z.mT)]
-    tolerance = 1e-4 if dtype == "float32" else 1e-11
-    compare_onnx_and_py([x], results, [a], rtol=tolerance, atol=tolerance)
-
-
 SORTS = {
     "lhp": lambda w: w.real < 0,
     "rhp": lambda w: w.real >= 0,

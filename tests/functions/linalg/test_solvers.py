@@ -11,9 +11,6 @@ from tests.conftest import compare_onnx_and_py
 from tests.functions.linalg import matrices
 from tests.functions.linalg.matrices import GENERAL, LARGE, POSITIVE, SIZES
 
-TOLERANCE = {"float32": 1e-3, "float64": 1e-10}
-STRUCTURES = ["sym", "her", "pos", "tridiagonal", "banded"]
-
 
 def operands(batch: int, b_ndim: int, dtype: str = "float64") -> list[pt.TensorVariable]:
     return [
@@ -44,35 +41,6 @@ def structured(structure: str, *shape: int) -> np.ndarray:
     if structure in ("tridiagonal", "banded"):
         return np.triu(np.tril(a, 1), -1)
     return a
-
-
-@pytest.mark.parametrize(
-    ("batch", "b_ndim", "dtype", "lower", "structures"),
-    [
-        ((), 1, "float64", False, STRUCTURES),
-        ((), 2, "float32", True, ["gen", "sym"]),
-        ((2,), 2, "float64", True, ["gen", "sym", "pos", "tridiagonal"]),
-        ((2,), 1, "float32", False, ["her", "banded", "tridiagonal"]),
-    ],
-)
-def test_solutions_are_pytensors(batch, b_ndim, dtype, lower, structures):
-    _, b = operands(len(batch), b_ndim, dtype)
-    systems, results, values = [], [], []
-    for structure in structures:
-        a, _ = operands(len(batch), b_ndim, dtype)
-        systems.append(a)
-        options = {"assume_a": structure, "lower": lower, "b_ndim": b_ndim}
-        results.append(pt.linalg.solve(a, b, **options))
-        value = structured(structure, *batch, 20, 20)
-        if structure in ("sym", "her") or (structure == "pos" and lower):
-            # LAPACK reads one triangle, and PyTensor's rewrites the lower one of ``pos``.
-            value = value + (np.tri(20, k=-1).T if lower else np.tri(20, k=-1))
-        values.append(value.astype(dtype))
-    sides = np.random.default_rng(8).normal(size=(*batch, 20, 3)[: len(batch) + b_ndim])
-    tolerance = TOLERANCE[dtype]
-    compare_onnx_and_py(
-        [*systems, b], results, [*values, sides.astype(dtype)], rtol=tolerance, atol=tolerance
-    )
 
 
 def test_tridiagonal_systems_are_solved_as_by_lapack():
@@ -131,12 +99,6 @@ def test_structures_that_are_no_option_of_the_op_are_solved(structure):
     compare_onnx_and_py([a, b], result, [value, np.arange(5.0)])
 
 
-def test_other_dtypes_are_cast_as_by_pytensor():
-    a, b = pt.matrix("a", dtype="int64"), pt.vector("b", dtype="float32")
-    values = [np.array([[4, 1], [2, 5]]), np.array([1, 2], "float32")]
-    compare_onnx_and_py([a, b], pt.linalg.solve(a, b), values, rtol=1e-6)
-
-
 def test_empty_systems_have_empty_solutions(solve, solve_batch):
     for n, columns in ((0, 0), (0, 2), (3, 0)):
         assert solve(np.eye(n), np.ones((n, columns))).shape == (n, columns)
@@ -174,15 +136,6 @@ def test_backward_errors_of_positive_definite_systems_are_lapacks():
             a = make(n)
             b = matrices.generator(n).normal(size=(len(a), 2))
             assert_solution(solve(a, b), a, b)
-
-
-def test_inverses_are_pytensors():
-    x, y = pt.matrix("x"), pt.tensor3("y")
-    values = [structured("gen", 20, 20), structured("gen", 3, 5, 5)]
-    program = compare_onnx_and_py(
-        [x, y], [pt.linalg.inv(x), pt.linalg.inv(y)], values, rtol=1e-10, atol=1e-13
-    )
-    assert program(np.zeros((0, 0)), np.zeros((0, 2, 2)))[0].shape == (0, 0)
 
 
 def test_errors_of_inverses_are_lapacks():

@@ -22,20 +22,6 @@ def decompose_batch(compiled):
     return compiled([x], pt.linalg.svd(x, full_matrices=False))
 
 
-def test_values_alone_are_pytensors():
-    x = pt.tensor3("x", dtype="float32")
-    value = generator(1).normal(size=(3, 4, 6)).astype("float32")
-    compare_onnx_and_py([x], pt.linalg.svd(x, compute_uv=False), [value], rtol=1e-6)
-
-
-@pytest.mark.slow
-def test_integers_are_cast_as_by_pytensor():
-    x = pt.matrix("x", dtype="int64")
-    u, s, vt = pt.linalg.svd(x, full_matrices=False)
-    value = np.array([[3, 1, 0], [1, 0, -2]])
-    compare_onnx_and_py([x], [s, (u * s) @ vt], [value], rtol=1e-12, atol=1e-12)
-
-
 @pytest.mark.parametrize("name", SPECTRA)
 def test_backward_errors_are_lapacks(name, decompose):
     for n in (1, 2, 3, 10, 33, 64):

@@ -11,8 +11,6 @@ from tests.conftest import compare_onnx_and_py
 from tests.functions.linalg import matrices
 from tests.functions.linalg.matrices import GENERAL, LARGE, SIZES
 
-TOLERANCE = {"float32": 1e-4, "float64": 1e-12}
-
 
 def operands(batch: int, b_ndim: int, dtype: str = "float64") -> list[pt.TensorVariable]:
     return [
@@ -40,59 +38,6 @@ def batch_solvers():
 def regular(*shape: int, dtype: str = "float64") -> np.ndarray:
     a = np.random.default_rng(3).normal(size=shape) / shape[-1]
     return (a + 2 * np.eye(shape[-1])).astype(dtype)
-
-
-@pytest.mark.parametrize(
-    ("batch", "b_ndim", "dtype", "options"),
-    [
-        ((), 1, "float64", [(True, False, 0), (False, True, 1)]),
-        ((), 2, "float32", [(True, True, 1), (False, False, 0)]),
-        ((3,), 1, "float32", [(True, True, 0), (False, False, 1)]),
-        ((2, 2), 2, "float64", [(True, False, 1), (False, True, 0)]),
-    ],
-)
-def test_solutions_are_those_of_the_triangle_that_is_read(batch, b_ndim, dtype, options):
-    a, b = operands(len(batch), b_ndim, dtype)
-    matrices_of_options, results, values = [], [], []
-    for lower, unit_diagonal, trans in options:
-        matrix = a.type()
-        matrices_of_options.append(matrix)
-        results.append(
-            pt.linalg.solve_triangular(
-                matrix, b, lower=lower, unit_diagonal=unit_diagonal, trans=trans, b_ndim=b_ndim
-            )
-        )
-        read = np.tri(40, k=-1 if unit_diagonal else 0, dtype=bool)
-        value = regular(*batch, 40, 40, dtype=dtype)
-        values.append(np.where(read if lower else read.T, value, np.nan))
-    sides = np.random.default_rng(4).normal(size=(*batch, 40, 3)[: len(batch) + b_ndim])
-    tolerance = TOLERANCE[dtype]
-    compare_onnx_and_py(
-        [*matrices_of_options, b],
-        results,
-        [*values, sides.astype(dtype)],
-        rtol=tolerance,
-        atol=tolerance,
-    )
-
-
-@pytest.mark.parametrize(("batch", "b_ndim", "lower"), [((), 1, True), ((2,), 2, False)])
-def test_systems_with_factors_are_solved_as_by_pytensor(batch, b_ndim, lower):
-    c, b = operands(len(batch), b_ndim)
-    value = np.where(np.tri(20) if lower else np.tri(20).T, regular(*batch, 20, 20), np.nan)
-    sides = np.random.default_rng(4).normal(size=(*batch, 20, 3)[: len(batch) + b_ndim])
-    x = pt.linalg.cho_solve((c, lower), b, b_ndim=b_ndim)
-    compare_onnx_and_py([c, b], x, [value, sides], atol=1e-13)
-
-
-def test_other_dtypes_are_cast_as_by_pytensor():
-    a, b = pt.matrix("a", dtype="int64"), pt.vector("b", dtype="float32")
-    values = [np.array([[4, 0], [2, 5]]), np.array([1, 2], "float32")]
-    results = [
-        pt.linalg.solve_triangular(a, b, lower=True),
-        pt.linalg.cho_solve((a, True), b),
-    ]
-    compare_onnx_and_py([a, b], results, values, rtol=1e-6)
 
 
 def test_batches_of_right_hand_sides_share_a_matrix():
