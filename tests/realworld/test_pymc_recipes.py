@@ -96,6 +96,34 @@ def test_customer_lifetimes_have_the_density_of_the_paper_and_predict_by_a_trace
     np.testing.assert_allclose(alive[count == 0], 1.0)
 
 
+def test_a_budget_of_a_media_mix_is_that_of_pytensors_own_operations():
+    mmm = pytest.importorskip("pymc_marketing.mmm")
+    rng = np.random.default_rng(1)
+    dates = pd.date_range("2024-01-01", periods=52, freq="W-MON")
+    spent = {name: rng.uniform(0, 1, 52) for name in ("tv", "web")}
+    table = pd.DataFrame({"date": dates, **spent})
+    response = spent["tv"] / (0.5 + spent["tv"]) + 2 * spent["web"] / (0.5 + spent["web"])
+    sales = pd.Series(1 + response + rng.normal(0, 0.05, 52), name="sales")
+    mix = mmm.MMM(
+        date_column="date",
+        channel_columns=list(spent),
+        target_column="sales",
+        adstock=mmm.GeometricAdstock(l_max=2),
+        saturation=mmm.MichaelisMentenSaturation(),
+    )
+    mix.build_model(table, sales)
+    mix.idata = sample(**FEW, model=mix.model)
+    weeks = {"start_date": "2025-01-06", "end_date": "2025-02-24"}
+    found = {}
+    for mode in ("ONNX", "FAST_COMPILE"):
+        plan = mix.budget_optimizer(**weeks, compile_kwargs={"mode": mode})
+        found[mode] = plan.allocate_budget(total_budget=1.0)
+    ours, expected = found["ONNX"], found["FAST_COMPILE"]
+    np.testing.assert_allclose(ours.budgets, expected.budgets, atol=1e-5)
+    np.testing.assert_allclose(ours.scipy_result.fun, expected.scipy_result.fun, rtol=1e-9)
+    assert float(ours.budgets.sel(channel="web")) > 0.5
+
+
 def test_hssm_samples_with_a_network_of_a_file(tmp_path):
     hssm = pytest.importorskip("hssm")
     rng = np.random.default_rng(1)
