@@ -7,7 +7,7 @@
 #include <emmintrin.h>
 #endif
 
-#include "vector_math.h"
+#include "vector_trigonometry.h"
 
 /* Numbers out of the range of a type become what the processor makes of them. */
 static inline int64_t to_int64(double x) {
@@ -88,8 +88,16 @@ static void in_doubles(OfPairs run, float *out, const float *in, int n) {
 }
 #endif
 
+/* Numbers of a pass of functions in passes. */
+enum { PASS = 64 };
+
+#define TARGET
+#define D(name) name
+#include "elementary.inc"
+
 #define T double
 #define S(name) name##_f64
+#define D(name) name
 #define F(name) name
 #define IS_FLOAT 1
 #define IS_DOUBLE 1
@@ -104,6 +112,7 @@ static void in_doubles(OfPairs run, float *out, const float *in, int n) {
 #endif
 #define T float
 #define S(name) name##_f32
+#define D(name) name
 #define IS_FLOAT 1
 #define SIZE 32
 #define KERNELS_OF_TYPE KERNELS_F32
@@ -111,15 +120,21 @@ static void in_doubles(OfPairs run, float *out, const float *in, int n) {
 
 #ifdef WIDE
 #define TARGET WIDE
+#define D(name) name##_wide
+#include "elementary.inc"
+
 #define T double
+#define D(name) name##_wide
 #define S(name) name##_f64_wide
 #define F(name) name
 #define IS_FLOAT 1
+#define IS_DOUBLE 1
 #define KERNELS_OF_TYPE KERNELS_F64_WIDE
 #include "elementwise.inc"
 
 #define TARGET WIDE
 #define T float
+#define D(name) name##_wide
 #define S(name) name##_f32_wide
 #define F(name) name##f
 #define IS_FLOAT 1

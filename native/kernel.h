@@ -86,7 +86,10 @@ extern const Kernel EIGEN_KERNELS[], LINALG_KERNELS[], SCHUR_KERNELS[], SPECIAL_
 #endif
 
 #ifdef WIDE
-static inline int has_wide_vectors(void) { return __builtin_cpu_supports("avx2"); }
+extern int has_narrow_vectors; /* whatever the processor has, for tests */
+static inline int has_wide_vectors(void) {
+  return __builtin_cpu_supports("avx2") && !has_narrow_vectors;
+}
 #endif
 
 /* Return the function of a kernel for a dtype and the processor. */

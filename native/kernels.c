@@ -11,6 +11,10 @@ static const Kernel *const FAMILIES[] = {LINALG_KERNELS, EIGEN_KERNELS, SCHUR_KE
                                          SPECIAL_KERNELS, NULL};
 #endif
 
+#ifdef WIDE
+int has_narrow_vectors;
+#endif
+
 /* Shorten a name by a last part; return whether it has the part. */
 static int drop(const char *name, size_t *length, const char *part) {
   size_t count = strlen(part);

@@ -81,6 +81,15 @@ EXPORT const char *pytensor_onnx_operator(int i) {
   return i >= 0 && i < OPERATORS.count ? ALL[i].name : NULL;
 }
 
+/* Let plans and calls from now on use the vectors that all processors have, or wide ones again. */
+EXPORT void pytensor_onnx_use_narrow_vectors(int wanted) {
+#ifdef WIDE
+  has_narrow_vectors = wanted;
+#else
+  (void)wanted;
+#endif
+}
+
 /* Whether an operator has a kernel for an element type. */
 EXPORT int pytensor_onnx_covers(int op, int dtype) {
   if (op < 0 || op >= OPERATORS.count) return 0;

@@ -148,6 +148,25 @@ def test_integers_loops_and_sizes_that_inputs_decide(tmp_path):
 
 
 @pytest.mark.usefixtures("node")
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_elementary_functions_have_the_bits_of_native_ones(tmp_path, dtype):
+    x, y = pt.vector("x", dtype=dtype), pt.vector("y", dtype=dtype)
+    outputs = {
+        name: getattr(pt, name)(x) for name in ("exp", "log", "log1p", "expm1", "sin", "cos")
+    }
+    outputs |= {"tan": pt.tan(x), "sigmoid": pt.sigmoid(x), "softplus": pt.softplus(x)}
+    outputs |= {"pow": x**y, "root": x**-1.5, "base": pt.exp(x * 0 + 1) ** y}
+    path = saved(tmp_path, [x, y], outputs, precision=dtype)
+    values = np.concatenate([RNG.normal(scale=8, size=200), 10.0 ** RNG.uniform(-30, 30, 201)])
+    exponents = np.tile([0.5, 2.3, -1.0, -0.7, np.nan, 3.0, 0.0], 58)[: len(values)]
+    feeds = {"x": values.astype(dtype), "y": exponents.astype(dtype)}
+    [found] = run_in_node(path, tmp_path, feeds)
+    session = natively(path)
+    for output, expected in zip(session.get_outputs(), session.run(None, feeds), strict=True):
+        np.testing.assert_array_equal(found[output.name], expected, err_msg=output.name)
+
+
+@pytest.mark.usefixtures("node")
 def test_the_draws_of_a_sampler_have_the_bits_of_native_draws(tmp_path):
     with pm.Model() as model:
         scale = pm.HalfNormal("scale")

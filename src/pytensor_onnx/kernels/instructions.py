@@ -34,7 +34,7 @@ FUNCTIONS = {
     f"{name}_{dtype}": f"{name}Function"
     for name in ("Sigmoid", "Softplus", "Log1p", "Expm1")
     for dtype in ("float64", "float32")
-}
+} | {f"{name}_float64": name for name in ("Sin", "Cos", "Tan")}
 """Model-local functions of one operand that are one instruction."""
 
 LAST = 2**63 - 1
