@@ -204,7 +204,7 @@ def runs() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("tool", "case"), runs())
-@pytest.mark.few(12)
+@pytest.mark.few(8)
 def test_files_without_functions_keep_their_results_in_other_tools(tool, case, tmp_path):
     program, made = exported(case, inlined=True)
     model = onnx.ModelProto.FromString(program.proto.SerializeToString())
@@ -224,6 +224,7 @@ def test_the_version_converter_keeps_functions():
     assert version_converter.convert_version(program.proto, 22).functions
 
 
+@pytest.mark.slow
 @pytest.mark.xfail(reason="onnxslim looks for calls in bodies of loops for ever", strict=True)
 def test_onnxslim_takes_calls_beside_loops():
     program, _ = exported(recurrence, inlined=False)

@@ -134,6 +134,7 @@ def test_other_options_of_the_linker_draw_the_same(rng, mode):
     np.testing.assert_array_equal([*f(), *f()], uniform(state_of(SEED), 6)[1])
 
 
+@pytest.mark.slow
 def test_streams_with_default_updates():
     stream = pt.random.utils.RandomStream(seed=3)
     f = pytensor.function([], [stream.normal(size=2), stream.normal(size=2)], mode="ONNX")
@@ -219,6 +220,7 @@ def test_equal_draws_of_one_generator_are_one_and_of_two_are_two(rng):
         assert not np.array_equal(a, c)
 
 
+@pytest.mark.slow
 def test_the_state_counts_draws_that_nobody_reads(rng):
     # PyTensor's own rewrite would leave them out, and change what follows.
     second, _ = rng.uniform(size=4)

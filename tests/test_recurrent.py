@@ -199,6 +199,7 @@ def test_single_precision_from_initial_states(single, kind, reverse):
     assert cells(program) == [kind]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_single_precision_of_nan(single, kind):
     layer, values = make_layer(kind), sequences(7).astype("float32")
@@ -207,6 +208,7 @@ def test_single_precision_of_nan(single, kind):
     assert np.isnan(program(values)[0][1, 3:]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_bidirectional_in_single_precision_is_two_operators(single, kind):
     forward, backward = make_layer(kind, "forward"), make_layer(kind, "backward")
@@ -215,6 +217,7 @@ def test_bidirectional_in_single_precision_is_two_operators(single, kind):
     assert cells(program) == [kind, kind]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_last_step_in_single_precision(single, kind):
     layer, values = make_layer(kind), sequences(7).astype("float32")
@@ -260,6 +263,7 @@ def test_a_loop_of_the_user_stays_a_loop(single, kind):
     assert cells(program) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_training_in_single_precision_runs_the_loop(single, kind):
     layer, values = make_layer(kind), sequences(7).astype("float32")

@@ -66,6 +66,7 @@ def test_only_known_rules_can_be_off():
         pass
 
 
+@pytest.mark.few(54)
 @pytest.mark.in_mode
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_rule_changes_its_example_and_no_values(name):
@@ -75,6 +76,7 @@ def test_a_rule_changes_its_example_and_no_values(name):
     assert changes[name.split(":")[0]]
 
 
+@pytest.mark.few(78)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_rule_leaves_a_similar_graph_alone(name):
     inputs, outputs, _ = EXAMPLES[name].leaves()

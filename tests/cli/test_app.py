@@ -57,6 +57,7 @@ def test_inspect_shows_the_contents_of_a_file(special):
     assert f"{special.stat().st_size:,} bytes" in result.output
 
 
+@pytest.mark.slow
 def test_verify_lists_the_successful_steps(special):
     result = run("verify", special)
     assert result.exit_code == 0, result.output

@@ -7,6 +7,7 @@ import runpy
 from functools import cache
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 from pytensor.scalar.basic import ScalarOp
 from pytensor.tensor.type import zvector
@@ -66,6 +67,7 @@ def is_special(op):
     )
 
 
+@pytest.mark.slow
 def test_every_scalar_op_has_a_lowering_or_a_reason_of_its_own():
     missing = {op.__qualname__ for op in op_classes() if is_special(op) and not is_lowered(op)}
     reasons = MAKE_COVERAGE["UNCOVERED"].keys() | MAKE_COVERAGE["EXCLUDED"].keys()

@@ -46,6 +46,7 @@ COMMAND = "from pytensor_onnx_command import main; main()"
 TO_READ = {"onnx", "onnx_ir"}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("arguments", "loaded"),
     [

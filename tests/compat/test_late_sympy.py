@@ -43,7 +43,7 @@ def run(code):
     ],
     ids=["late", "a part first", "names", "SymPy first", "pickle and reload", "errors"],
 )
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 def test_every_import_of_sympy(code):
     run(code)
 

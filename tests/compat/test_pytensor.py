@@ -69,6 +69,7 @@ def private_names(tree: ast.Module) -> Iterator[str]:
             yield from [name] if is_private(name) else []
 
 
+@pytest.mark.slow
 def test_private_names_of_pytensor_stand_in_one_module():
     known = own_names() | OF_OTHERS
     wrong = [
@@ -81,5 +82,6 @@ def test_private_names_of_pytensor_stand_in_one_module():
     assert not wrong
 
 
+@pytest.mark.slow
 def test_each_private_name_of_another_library_is_used():
     assert {name for _, tree in trees() for name in private_names(tree)} >= OF_OTHERS

@@ -262,6 +262,7 @@ def products(draw):
     return first, second
 
 
+@pytest.mark.slow
 @holds_for(drawn=products(), dtype=st.sampled_from(DTYPES))
 def test_any_product(drawn, dtype):
     shapes = [[1 if size == 1 else None for size in shape] for shape in drawn]

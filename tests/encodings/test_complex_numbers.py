@@ -83,6 +83,7 @@ def test_scalar_types():
     assert isinstance(pytensor.function([x], ps.mul(x, x), mode="ONNX")(2j), np.complex128)
 
 
+@pytest.mark.slow
 def test_functions_and_branches():
     z, choice = pt.zvector("z"), pt.bscalar("choice")
     inner = OpFromGraph([z], [z * 2j, z.real])
@@ -92,6 +93,7 @@ def test_functions_and_branches():
         compare_onnx_and_py([z, choice], [chosen, real], [Z, np.int8(value)])
 
 
+@pytest.mark.slow
 def test_loops():
     w, z, both = pt.zmatrix("w"), pt.zvector("z"), pt.zmatrix("both")
 

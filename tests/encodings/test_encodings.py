@@ -174,6 +174,7 @@ def test_a_compiled_function_with_branches(condition):
     assert_equal(export_function_onnx(f)(VALUE, np.int8(condition)), f(VALUE, np.int8(condition)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [3, 1, 0])
 def test_states_and_parameters_of_loops(n):
     p, q, steps = pair("p"), pair("q"), pt.lscalar("steps")
@@ -214,6 +215,7 @@ def test_checks():
         pytensor.function([p, x], parts(checked), mode="ONNX")(VALUE, -1.0)
 
 
+@pytest.mark.slow
 def test_checks_and_prints_of_generators():
     rng, n = pytensor.shared(np.random.default_rng(3)), pt.lscalar("n")
     checked = CheckAndRaise(ValueError, "no draws")(Print("rng")(rng), n > 0)

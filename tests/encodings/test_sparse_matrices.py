@@ -172,6 +172,7 @@ def test_shared_values_without_an_update_and_constants(freeze):
             np.testing.assert_array_equal(found.toarray(), A.toarray())
 
 
+@pytest.mark.slow
 def test_functions_branches_and_loops():
     x, choice, v = sparse.csr_matrix("x"), pt.bscalar("choice"), pt.vector("v")
     turned = OpFromGraph([x], [x.T.astype("float64")])(x)
@@ -188,6 +189,7 @@ def test_functions_branches_and_loops():
         compare_onnx_and_py([x, choice, v], [chosen, steps], values, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_checks_and_prints():
     x, v = sparse.csr_matrix("x"), pt.vector("v")
     checked = CheckAndRaise(ValueError, "too few rows")(x, x.shape[0] > 2)

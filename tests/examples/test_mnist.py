@@ -30,6 +30,7 @@ def session(program):
     return onnxruntime.InferenceSession(program.proto.SerializeToString())
 
 
+@pytest.mark.slow
 def test_digits_are_learned(trained, digits, session):
     assert trained.losses[-1] < trained.losses[0] / 3
     (probabilities,) = session.run(None, {"images": digits.test_images})

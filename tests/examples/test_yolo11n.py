@@ -100,12 +100,14 @@ def test_all_but_statistics_and_bins_are_trainable(yolo11n):
     assert sum(prod(v.type.shape) for v in trainable) == 2_624_064
 
 
+@pytest.mark.slow
 def test_recorded_case_agrees_in_mode_onnx(graph, case):
     images, outputs = graph
     run = pytensor.function([images], outputs, mode="ONNX")
     assert_recorded(case, *run(case["images"]))
 
 
+@pytest.mark.slow
 def test_recorded_case_agrees_in_pytensor_itself(graph, case):
     images, outputs = graph
     with pytensor.config.change_flags(cxx=""):
@@ -142,6 +144,7 @@ def test_batches_of_any_size_need_no_shape_arithmetic(dynamic):
     assert operators["Reshape"] == 10
 
 
+@pytest.mark.slow
 def test_file_has_the_inputs_and_outputs_described(session):
     shapes = {value.name: value.shape for value in [*session.get_inputs(), *session.get_outputs()]}
     assert shapes.pop("detections")[1] == 7
@@ -188,6 +191,7 @@ def static(yolo11n, weights_file):
     return yolo11n.export.export(None, weights=weights_file, size=(320, 320), verify=False)
 
 
+@pytest.mark.slow
 def test_static_file_has_the_nodes_that_an_expert_would_write(static):
     counts = Counter(op_types(static))
     assert counts == {

@@ -66,6 +66,7 @@ def loss_by_definition(boxes, classes, targets):
     return total / targets.assigned.sum()
 
 
+@pytest.mark.slow
 def test_loss_is_that_of_its_definition(yolo11n, targets):
     rng = np.random.default_rng(0)
     sizes = [(HEIGHT // s, WIDTH // s) for s in (8, 16, 32)]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FEW, MANY, CHUNK = 30, 500, 250
+FEW, MANY, CHUNK = 12, 500, 250
 
 
 def assert_none_fails(graphs: int, *options: str) -> None:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+import pytest
 from pytensor.tensor import linalg
 
 from pytensor_onnx import export_onnx, from_onnx
@@ -17,6 +18,7 @@ def test_sizes_that_a_function_relies_on_are_no_arguments_of_its_op():
     assert imported[0].owner.op.core_op.b_ndim == 1
 
 
+@pytest.mark.slow
 def test_imported_factors_have_gradients():
     a = pt.dmatrix("a")
     program = export_onnx([a], linalg.cholesky(a), verify=False)

@@ -77,6 +77,7 @@ def check(graph: Graph, rtol: float = 1e-10) -> None:
         assert_as_finite(a, b, rounding, rtol=rtol)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", sweep_rest(LOSSES, COMMON))
 def test_gradients_are_finite_where_they_are_in_numba(name):
     check(of_gradients(LOSSES[name], "float64"))
@@ -120,6 +121,7 @@ def test_gradients_of_objectives(name, objective):
     check(of_objective(LOSSES[name], "float64", OBJECTIVES[objective]))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "name", [n if n in COMMON else pytest.param(n, marks=pytest.mark.sweep) for n in LOSSES]
 )
@@ -127,6 +129,7 @@ def test_gradients_of_layers(name):
     check(of_layer(LOSSES[name], "float64"))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "name",
     [n if n in COMMON else pytest.param(n, marks=pytest.mark.sweep) for n in LOSSES],

@@ -34,6 +34,7 @@ def shake(y):
             weight.set_value(value + 0.1 * RNG.normal(size=value.shape).astype("float32"))
 
 
+@pytest.mark.slow
 def test_residual_blocks_have_a_transpose_at_each_end():
     x = layers.Input("x", shape=(None, 4, 6, 4))
     network = layers.Sequential(

@@ -38,7 +38,7 @@ def generate(session, ids, steps):
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("float64", 1e-12)])
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_steps_with_a_past_are_the_whole_model(tmp_path, dtype, tolerance):
     model = gpt2(dtype)
     export_onnx(decoding_step(model.tokens, model.outputs[0]), tmp_path / "step.onnx")
@@ -51,6 +51,7 @@ def test_steps_with_a_past_are_the_whole_model(tmp_path, dtype, tolerance):
     np.testing.assert_allclose(logits, expected, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.slow
 def test_steps_generate_the_tokens_of_transformers():
     model = gpt2()
     program = export_onnx(decoding_step(model.tokens, model.outputs[0]))
@@ -59,6 +60,7 @@ def test_steps_generate_the_tokens_of_transformers():
     np.testing.assert_array_equal(ids, GENERATED)
 
 
+@pytest.mark.slow
 def test_past_and_new_tokens_have_names_and_the_present_is_both():
     model = gpt2("float32")
     graph = export_onnx(decoding_step(model.tokens, model.outputs[0]), verify=False).model.graph
@@ -69,6 +71,7 @@ def test_past_and_new_tokens_have_names_and_the_present_is_both():
     assert shapes["logits"] == ["batch", "new", "61"]
 
 
+@pytest.mark.slow
 def test_a_past_that_is_too_long_is_refused():
     model = gpt2("float32")
     program = export_onnx(decoding_step(model.tokens, model.outputs[0]), verify=False)

@@ -54,6 +54,7 @@ def test_a_training_step_drops_others_in_every_call(network):
         np.testing.assert_array_equal(program.state["drop/rng_0"], state)
 
 
+@pytest.mark.slow
 def test_training_in_mode_onnx_draws_the_same_as_the_exported_step(network):
     loss = (network.y**2).mean()
     program = export_training_step(loss, network.weights, sgd(0.05), verify=False)

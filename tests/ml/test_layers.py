@@ -74,6 +74,7 @@ def test_dropout_leaves_no_node():
     assert operators(output) == ["Gemm"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("float32")
 @pytest.mark.parametrize("length", [None, 7])
 def test_attention_is_six_operators_between_its_projections(length):
@@ -84,6 +85,7 @@ def test_attention_is_six_operators_between_its_projections(length):
     assert operators(fused(x)) == [*PROJECTION, "Split", *3 * HEADS, *ATTEND]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("float32")
 def test_mask_of_a_known_length_is_a_constant_and_of_another_is_made_once():
     causal = layers.CausalSelfAttention("m", n_embd=12, n_head=3)
@@ -105,6 +107,7 @@ def test_given_mask_is_added():
     assert sorted(operators(layer(x, mask=mask))) == sorted([*operators(layer(x)), "Add"])
 
 
+@pytest.mark.slow
 def test_sizes_of_two_inputs_are_known_to_be_equal():
     x, kv = variable("x", None, None, 12), variable("kv", None, None, 8)
     output = layers.MultiheadAttention("m", n_embd=12, n_head=3, kv_dim=8)(x, kv=kv)
@@ -118,6 +121,7 @@ def softmax(x):
     return e / e.sum(axis=-1, keepdims=True)
 
 
+@pytest.mark.few(1)
 @pytest.mark.each_value
 @pytest.mark.parametrize("n_kv_head", [6, 2, 1])
 @pytest.mark.parametrize("is_causal", [False, True])
@@ -142,6 +146,7 @@ def test_multihead_attention_is_its_definition(n_kv_head, is_causal):
     np.testing.assert_allclose(export_onnx(output)(value), expected, rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_grouped_heads_train_as_pytensor_does():
     x = variable("x", None, None, 8)
     layer = layers.CausalSelfAttention("m", n_embd=8, n_head=4, n_kv_head=2)
@@ -151,6 +156,7 @@ def test_grouped_heads_train_as_pytensor_does():
     compare_onnx_and_py([x], gradients, [value], rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("float32")
 def test_keys_shared_by_heads_are_not_repeated():
     x = variable("x", None, None, 12)
@@ -159,6 +165,7 @@ def test_keys_shared_by_heads_are_not_repeated():
     assert sorted(operators(layer(x))) == sorted(expected)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("lengths", [(3, 3), (2, 5), (5, 2)])
 def test_last_query_has_the_position_of_the_last_key(lengths):
     q, k, v = (variable(n, None, 4, None, 2) for n in "qkv")

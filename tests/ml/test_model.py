@@ -96,6 +96,7 @@ def test_several_inputs_stand_in_the_order_given_and_share_the_batch():
     )
 
 
+@pytest.mark.slow
 def test_inputs_that_are_found_stand_in_the_order_of_arguments():
     a, b, c = (layers.Input(name, shape=(None, 5, 8)) for name in ("c", "a", "b"))
     attention = layers.MultiheadAttention("attention", n_embd=8, n_head=2)

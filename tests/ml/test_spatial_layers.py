@@ -196,6 +196,7 @@ def classifier():
     )
 
 
+@pytest.mark.slow
 def test_classifier_equals_one_written_by_hand():
     x = layers.Input("x", shape=(None, 8, 8, 1))
     features = classifier()(x)
@@ -209,6 +210,7 @@ def test_classifier_equals_one_written_by_hand():
     assert "logits_W" in program.model.graph.initializers
 
 
+@pytest.mark.slow
 def test_mean_over_space_needs_no_second_transpose():
     x, y = build(classifier(), (8, 8, 1))
     program = compare_onnx_and_py(
@@ -217,6 +219,7 @@ def test_mean_over_space_needs_no_second_transpose():
     assert op_types(program).count("Transpose") == 1
 
 
+@pytest.mark.slow
 def test_residual_network_has_a_transpose_at_each_end():
     def block(name):
         conv = layers.Conv2D(name, in_channels=2, out_channels=2, kernel_size=3, padding="same")
@@ -247,6 +250,7 @@ GRADIENTS = {
 }
 
 
+@pytest.mark.few(5)
 @pytest.mark.each_value
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradients_of_layers(name):

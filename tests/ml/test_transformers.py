@@ -19,6 +19,7 @@ CASES = np.load(Path(__file__).parents[1] / "data" / "transformers_cases.npz")
 NAMES = {"input_ids": {0: "batch", 1: "length"}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-11), ("float32", 2e-5)])
 def test_gpt2_agrees_with_transformers(dtype, tolerance):
     model = gpt2(dtype)
@@ -28,6 +29,7 @@ def test_gpt2_agrees_with_transformers(dtype, tolerance):
     np.testing.assert_allclose(hidden, CASES["gpt2_hidden"], rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-11), ("float32", 2e-5)])
 def test_clip_text_encoder_agrees_with_transformers(dtype, tolerance):
     model = clip(dtype)
@@ -68,6 +70,7 @@ def define_gpt2(ids, w, n_layer, n_head):
     return layer_norm(x, w, "ln_f") @ w["wte.weight"].T
 
 
+@pytest.mark.slow
 def test_gpt2_agrees_with_its_definition_in_numpy():
     model = gpt2(n_layer=3, n_head=4, n_inner=48, activation_function="gelu")
     program = export_onnx(model.outputs[0], dynamic_axes=NAMES)
@@ -77,6 +80,7 @@ def test_gpt2_agrees_with_its_definition_in_numpy():
         np.testing.assert_allclose(program(ids), expected, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_text_that_is_too_long_is_refused():
     model = gpt2()
     program = export_onnx(model.outputs[0])
@@ -97,6 +101,7 @@ MASK = ["Range", "Unsqueeze", "LessOrEqual", "Where"]
 TIED_HEAD = ["LayerNormalization", "Transpose", "MatMul"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_layer", [1, 3])
 def test_gpt2_is_the_graph_that_one_would_write_by_hand(n_layer):
     program = export_onnx(gpt2("float32", n_layer=n_layer).outputs[0], verify=False)
@@ -105,6 +110,7 @@ def test_gpt2_is_the_graph_that_one_would_write_by_hand(n_layer):
     assert not program.model.functions
 
 
+@pytest.mark.slow
 def test_a_step_with_a_past_adds_two_concatenations_to_each_block():
     model = gpt2("float32")
     program = export_onnx(decoding_step(model.tokens, model.outputs[0]), verify=False)
@@ -118,6 +124,7 @@ def test_a_step_with_a_past_adds_two_concatenations_to_each_block():
     assert found == expected - Counter(["Max"])
 
 
+@pytest.mark.slow
 def test_text_encoder_is_the_graph_that_one_would_write_by_hand():
     program = export_onnx(clip("float32", hidden_act="gelu").outputs[1], verify=False)
     block = [
@@ -128,6 +135,7 @@ def test_text_encoder_is_the_graph_that_one_would_write_by_hand():
     assert sorted(op_types(program)) == sorted(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [gpt2, clip])
 def test_weights_have_the_names_of_their_parameters_and_are_stored_once(make):
     model = make("float32")
@@ -140,6 +148,7 @@ def test_weights_have_the_names_of_their_parameters_and_are_stored_once(make):
     assert names <= set(initializers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", sweep_rest([gpt2, clip], [gpt2]))
 def test_attention_is_one_operator_from_opset_23_on(make):
     model = make("float32")

@@ -35,6 +35,7 @@ def functions_of(compiled):
 CASES = [*((name, "float64") for name in GRAPHS), ("inv", "float32"), ("gammaln", "float32")]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_results_are_those_of_a_file_with_bodies(name, dtype):
     x = pt.matrix("x", dtype=dtype)

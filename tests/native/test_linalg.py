@@ -244,6 +244,7 @@ def test_schur_forms_of_special_matrices():
     assert np.isnan([nan, inf]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("shapes", [[(0, 3), (1, 1), (5, 2), (3, 20)], [(2, 4, 5)]], ids=str)
 def test_solutions_of_sylvesters_equation_are_those_of_the_function(shapes, dtype):

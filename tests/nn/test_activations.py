@@ -115,6 +115,7 @@ def test_activations_are_as_defined(dtype):
         assert_close(y, definition(value.astype("float64")), value)
 
 
+@pytest.mark.few(1)
 @pytest.mark.each_value
 @pytest.mark.parametrize("target", ["onnxruntime", "web", "standard"])
 @pytest.mark.parametrize("opset", [18, 19, 20, 26])
@@ -144,6 +145,7 @@ def test_activations_of_nan_infinities_and_zeros_are_as_defined(dtype):
             assert_close(y, definition(value.astype("float64")), value)
 
 
+@pytest.mark.slow
 def test_definitions_agree_with_the_exported_operators():
     value = np.array([*SPECIAL, *RNG.normal(0, 5, 13)]).reshape(4, 3, 2)
     x = symbol("float64")
@@ -189,6 +191,7 @@ def test_gradients_are_those_of_finite_differences(dtype):
         np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-6, err_msg=name)
 
 
+@pytest.mark.slow
 def test_gradients_far_from_zero_are_finite():
     x = symbol("float32")
     value = np.array([-1e4, -200, 200, 1e4], "float32").reshape(4, 1, 1).repeat(3, axis=1)

@@ -144,6 +144,7 @@ def test_conv1d_and_conv3d_are_their_definition(rank, known):
         close(found, result)
 
 
+@pytest.mark.slow
 def test_conv2d_of_one_channel_is_that_of_scipy():
     values = arrays(2, (1, 1, 6, 7), (1, 1, 3, 2))
     x, w = pt.tensor4("x", dtype="float64"), pt.tensor4("w", dtype="float64")
@@ -195,7 +196,7 @@ GEOMETRIES = {
 
 
 @pytest.mark.parametrize("case", GEOMETRIES)
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_gradients_are_the_adjoints(case):
     inputs, graphs, values, expected = [], [], [], []
     for known, dtype in (("all", "float32"), ("kernel", "float32"), ("kernel", "float64")):
@@ -215,6 +216,7 @@ def test_gradients_are_the_adjoints(case):
     assert moved == ["Gather"]
 
 
+@pytest.mark.slow
 def test_gradients_of_filters_of_images_of_one_element_are_the_adjoints():
     geometry = [(2, 1), (1, 1)], (1, 2), (1, 1)
     values = arrays(19, (3, 2, 1, 1), (4, 2, 3, 2), (3, 4, 2, 1), dtype="float32")
@@ -257,6 +259,7 @@ def test_gradients_of_filters_of_many_images_are_the_adjoints():
     assert op_types(program).count("Gather") == 1
 
 
+@pytest.mark.slow
 def test_gradients_of_filters_of_any_size_are_the_adjoints():
     parts = gradients(2, "nothing", "float32", **GEOMETRIES["dilated"])
     more = gradients(2, "nothing", "float64", **GEOMETRIES["strided"])
@@ -312,6 +315,7 @@ def test_filters_are_flipped_at_export_if_constant_and_in_the_graph_if_computed(
     assert op_types(export_onnx([x, w], conv2d(x, w), verify=False)) == ["Slice", "Conv"]
 
 
+@pytest.mark.slow
 def test_empty_batches_give_empty_results_and_zero_gradients():
     x, w = images_and_filters((None, 2, 5, 5), (3, 2, 3, 3))
     y = conv2d(x, w, "half", 2)
@@ -412,6 +416,7 @@ def test_computed_filters_without_taps_are_an_error():
         f(values[0], values[1][:, :, :0])
 
 
+@pytest.mark.slow
 def test_padding_that_only_run_time_knows_has_gradients():
     inputs = [pt.tensor(dtype="float32", shape=(None,) * 4) for _ in range(3)]
     x, w, g = inputs

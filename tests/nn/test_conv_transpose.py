@@ -81,6 +81,7 @@ def test_values_and_gradients_are_those_of_the_definition(option):
         close(found, result)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", [1, 3])
 def test_other_ranks_are_their_definition(rank):
     options = {

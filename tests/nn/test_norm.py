@@ -178,6 +178,7 @@ def test_batch_norm_in_float64_is_one_operator_with_an_exact_epsilon():
     assert operators(graph) == ["BatchNormalization"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_gradients_agree_with_those_of_plain_expressions(dtype):
     x, w = symbol(dtype), pt.tensor4("w", dtype=dtype)
@@ -262,6 +263,7 @@ def test_norms_of_an_empty_batch_are_empty():
     compare_onnx_and_py([x], graphs, [np.ones((0, 4, 5, 6), "float32")])
 
 
+@pytest.mark.slow
 def test_nan_and_infinities_spread_over_the_normalised_axes():
     value = RNG.standard_normal((3, 4, 5, 6)).astype("float32")
     value[0, 0, 0, 0], value[1, 1, 1, 1], value[2, 2, 2, 2] = np.nan, np.inf, -np.inf
@@ -301,6 +303,7 @@ def trained(x, gamma, beta):
     return batch_norm_train(x, gamma, beta, *start, 0.3, EPSILON), plain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(3, 4, 5, 6), (None, 4, None, None), (7, 4)])
 def test_gradients_of_batch_norm_in_training_are_normalisations(shape):
     x = pt.tensor("x", shape=shape, dtype="float32")
@@ -322,6 +325,7 @@ def test_gradients_of_batch_norm_in_training_are_normalisations(shape):
         np.testing.assert_allclose(result, same, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_losses_of_the_statistics_and_second_derivatives_are_those_of_the_formula():
     x, (gamma, beta) = pt.tensor("x", shape=(5, 4)), (pt.vector(name) for name in "gb")
     (y, mean, var), plain = trained(x, gamma, beta)

@@ -231,6 +231,7 @@ def test_gradient_of_a_norm_is_that_of_finite_differences_and_zero_at_zero(p):
     assert np.all(np.isfinite(found))
 
 
+@pytest.mark.slow
 def test_the_norm_of_order_one_is_the_sum_of_absolute_values():
     value = RNG.standard_normal((2, 3, 7)).astype("float32")
     values = [value, value.astype("float64")]
@@ -279,6 +280,7 @@ def test_nan_and_infinities_stay_in_their_windows(dtype):
     compare_onnx_and_py([x], [*outputs, global_max_pool(x), global_avg_pool(x)], [value])
 
 
+@pytest.mark.slow
 def test_pools_of_an_empty_batch_are_empty():
     x = pt.tensor("x", shape=(None, 2, None, None), dtype="float32")
     outputs = pools(x, window=2, stride=1, padding=1)
@@ -296,6 +298,7 @@ def test_pools_of_float16_are_those_of_float32():
     compare_onnx_and_py([x], [*outputs, *gradients], [value], atol=1e-3)
 
 
+@pytest.mark.few(1)
 @pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize(
@@ -326,6 +329,7 @@ def test_gradients_of_dilated_windows_add_up_where_they_overlap(window, stride, 
     assert program(value)[0].max() > 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("opset", sweep_rest([18, 21, 26], (18, 26)))
 def test_no_window_starts_behind_an_array_of_known_sizes(opset):
     # A branch has the shapes that the runtime infers.
@@ -388,6 +392,7 @@ def test_gradient_of_tiling_windows_is_not_scattered():
     assert "MaxUnpool" in operators
 
 
+@pytest.mark.slow
 def test_second_derivatives_agree():
     x, v = pt.tensor3("x"), pt.tensor3("v")
     value, direction = RNG.standard_normal((2, 2, 7))
@@ -442,6 +447,7 @@ def test_arrays_and_arguments_of_the_wrong_type_are_named():
         lp_pool(pt.tensor4("x"), 2, p=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_an_axis_too_short_for_a_window_is_an_error_when_the_model_runs(dtype):
     x = pt.tensor("x", shape=(None, 1, None, None), dtype=dtype)

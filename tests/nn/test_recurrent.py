@@ -187,6 +187,7 @@ def test_shared_weights_may_change(x, kind):
         np.testing.assert_allclose(found, wanted, **ABSOLUTE)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", GATES)
 def test_double_precision_is_a_loop(kind):
     x, values = pt.tensor3("x", dtype="float64"), wide(weights(kind))
@@ -198,6 +199,7 @@ def test_double_precision_is_a_loop(kind):
     assert loops(program) == ["Scan"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", GATES)
 def test_half_precision_is_a_loop(kind):
     x = pt.tensor3("x", dtype="float16")

@@ -106,6 +106,7 @@ def check(sizes, outs, options, atol=2e-6):
     return program
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coordinates", COORDINATES)
 def test_nearest_elements_agree_with_the_definition(coordinates):
     options = [
@@ -124,7 +125,7 @@ def test_nearest_elements_agree_with_the_definition(coordinates):
         ((2, 3, 4), (4, 3, 6), ["half_pixel"]),
     ],
 )
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_interpolated_values_agree_with_the_definition(sizes, outs, coordinates):
     options = [
         {"mode": mode, "coordinates": each}
@@ -142,6 +143,7 @@ def test_the_cubic_coefficient_is_used():
     np.testing.assert_allclose(program(value.astype("f"), value)[1], expected, atol=1e-13)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("scale", [2, 3, 1.5, 0.5, 0.7])
 def test_scales_that_are_given_tell_the_places(scale):
     value = RNG.standard_normal((2, 2, 5))
@@ -158,7 +160,7 @@ def test_scales_that_are_given_tell_the_places(scale):
 
 
 @pytest.mark.parametrize("coordinates", sweep_rest(COORDINATES, ("half_pixel", "align_corners")))
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_antialiasing_widens_the_kernel_where_the_result_is_smaller(coordinates):
     options = [
         {"mode": mode, "coordinates": coordinates, "antialias": True, "exclude_outside": excluded}
@@ -182,6 +184,7 @@ def test_antialiasing_takes_its_width_from_the_scale_that_is_given(scale):
         assert_same(found, expected.astype(found.dtype), atol=10 * np.finfo(found.dtype).eps)
 
 
+@pytest.mark.slow
 def test_elements_outside_are_excluded_from_cubic_interpolation():
     options = [{"mode": mode, "exclude_outside": True} for mode in ("linear", "cubic")]
     check((4, 5), (7, 9), options)
@@ -203,6 +206,7 @@ def test_antialiasing_is_one_operator(shape):
         np.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
 def test_scales_may_differ_by_axis_and_go_with_all_coordinates(mode):
     value = RNG.standard_normal((2, 2, 4, 5))
@@ -292,6 +296,7 @@ def test_a_size_that_a_float32_scale_just_misses_is_given_as_a_size():
     assert op_types(program) == ["Resize", "MatMul"]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "options",
     [
@@ -357,6 +362,7 @@ def test_gradients_of_copies_are_sums_of_blocks(dtype, shape, scales):
         )
 
 
+@pytest.mark.slow
 def test_nan_stays_where_it_is_and_an_empty_batch_empty():
     x = pt.tensor("x", shape=(None, 1, None), dtype="float32")
     graphs = [upsample(x, 2), upsample(x, 2, "linear"), resize(x, 6, mode="cubic")]

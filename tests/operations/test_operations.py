@@ -167,6 +167,7 @@ def standard_functions(program: ONNXProgram) -> set[str]:
     return {f.name for f in program.model.functions.values() if f.domain == STANDARD_DOMAIN}
 
 
+@pytest.mark.few(51)
 @named(lambda x: x.kernel)
 def test_kernel(name):
     operation, groups = OPERATIONS[name], kernel_graphs_of(name)
@@ -184,6 +185,7 @@ def fused(inputs: list[Variable], outputs: list[Variable]) -> onnxruntime.Infere
     return open_session(fusion.model, with_library=True)
 
 
+@pytest.mark.few(6)
 @named(lambda x: x.kernel and x.accuracy)
 def test_accuracy_of_kernel(name):
     """Kernels are as accurate as the functions in whose place they run."""
@@ -200,6 +202,7 @@ def run_of_one(session: onnxruntime.InferenceSession, x: np.ndarray) -> np.ndarr
     return session.run(None, {"x": x})[0]
 
 
+@pytest.mark.slow
 def test_web_page(tmp_path):
     """Node runs one tape of all operations with kernels, as pages do."""
     needs_tapes()
@@ -219,6 +222,7 @@ def test_web_page(tmp_path):
         first = last
 
 
+@pytest.mark.few(37)
 @named(lambda x: x.slope)
 def test_gradient(name):
     """The gradient is the one of PyTensor in both precisions, and of finite differences."""

@@ -59,6 +59,7 @@ def sliced(size, start, stop, step):
     return len([i for i in range(first, last, step) if 0 <= i < size])
 
 
+@pytest.mark.slow
 @given(st.lists(DIMS, max_size=3), SIZES)
 def test_sums_and_products_stand_for_their_sizes(dims, sizes):
     parts = [size_of(dim, sizes) for dim in dims]
@@ -69,6 +70,7 @@ def test_sums_and_products_stand_for_their_sizes(dims, sizes):
             assert size_of(combined, sizes) == expected(parts)
 
 
+@pytest.mark.slow
 @given(DIMS, BOUNDS, BOUNDS, STEPS, SIZES)
 def test_slices_stand_for_their_lengths(dim, start, stop, step, sizes):
     length = slice_dim(dim, start, stop, step)
@@ -76,6 +78,7 @@ def test_slices_stand_for_their_lengths(dim, start, stop, step, sizes):
         assert size_of(length, sizes) == sliced(size_of(dim, sizes), start, stop, step)
 
 
+@pytest.mark.slow
 @given(st.lists(DIMS, max_size=2), st.lists(DIMS, max_size=2), SIZES)
 def test_quotients_are_exact(whole, parts, sizes):
     left = quotient_dim(whole, parts)
@@ -95,6 +98,7 @@ def test_texts_of_computed_sizes_tell_them_apart(first, second, sizes):
     assert (first == second) == ((str(first), type(first)) == (str(second), type(second)))
 
 
+@pytest.mark.slow
 @given(DIMS, st.lists(DIMS, max_size=3), SIZES)
 def test_known_emptiness_holds(dim, others, sizes):
     size = size_of(dim, sizes)
@@ -104,6 +108,7 @@ def test_known_emptiness_holds(dim, others, sizes):
         assert 0 in [size_of(other, sizes) for other in others]
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(DIMS, DIMS), max_size=8), DIMS, SIZES)
 def test_equal_dimensions_keep_their_sizes(pairs, dim, sizes):
     dims = Dimensions()

@@ -32,6 +32,7 @@ PROPERTIES = [
 ]
 
 
+@pytest.mark.few(40)
 @pytest.mark.parametrize(("fact", "op_type"), PROPERTIES)
 def test_results_have_the_properties_of_operands(fact, op_type):
     build = Builder(ModelScope(21))
@@ -152,6 +153,7 @@ def input_dims(inputs, outputs, **options):
     return [tuple(map(str, value.shape)) for value in program.inputs]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("inputs", "output", "expected"),
     [

@@ -41,6 +41,7 @@ def _repeats(x, n):
     return rows.sum(axis=0) * elements.sum() + pt.repeat(x[:, 0], n).sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
 def test_branches_and_loops_say_the_dtypes_of_their_results(place):
     x, n = pt.matrix("x"), pt.lvector("n")

@@ -49,7 +49,7 @@ def named(program: ONNXProgram, *arguments: np.ndarray) -> dict[str, np.ndarray]
 
 
 @pytest.mark.parametrize("make", [hierarchical, time_series, correlated])
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_a_batch_is_a_loop_over_points(make: Callable[[], None]) -> None:
     with pm.Model() as model:
         make()
@@ -75,6 +75,7 @@ def test_a_batch_is_a_loop_over_points(make: Callable[[], None]) -> None:
                 np.testing.assert_allclose(array[i], expected[name], rtol=1e-11, err_msg=name)
 
 
+@pytest.mark.slow
 def test_axes_have_names_and_data_stay_shared() -> None:
     with pm.Model(coords={"row": range(5)}) as model:
         x = pm.Data("x", Y, dims="row")
@@ -122,6 +123,7 @@ def test_an_invalid_point_has_no_density_alone(in_scan: bool) -> None:
     np.testing.assert_allclose(found, [expected[0], -np.inf, expected[1]], rtol=1e-13)
 
 
+@pytest.mark.slow
 def test_a_point_whose_covariance_is_none_has_no_density_alone() -> None:
     with pm.Model() as model:
         r = pm.Flat("r")
@@ -132,6 +134,7 @@ def test_a_point_whose_covariance_is_none_has_no_density_alone() -> None:
     np.testing.assert_allclose(found, [expected[0], -np.inf, expected[1]], rtol=1e-13)
 
 
+@pytest.mark.slow
 def test_one_input_for_each_variable_and_discrete_ones() -> None:
     with pm.Model() as model:
         k, p = pm.Binomial("k", 5, 0.3), pm.Beta("p", 2, 2, shape=2)
@@ -145,6 +148,7 @@ def test_one_input_for_each_variable_and_discrete_ones() -> None:
         np.testing.assert_allclose(gradient[i], model.compile_dlogp()(values), rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_transforms_of_a_batch_in_both_directions() -> None:
     with pm.Model() as model:
         hierarchical()
@@ -156,6 +160,7 @@ def test_transforms_of_a_batch_in_both_directions() -> None:
     np.testing.assert_allclose(back, points, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_variables_as_long_as_the_data() -> None:
     with pm.Model() as model:
         y = pm.Data("y_data", np.zeros(3))

@@ -103,10 +103,12 @@ def _values(model, point):
     return values
 
 
+@pytest.mark.slow
 def test_densities_gradients_and_variables_are_pymcs(schools, folder):
     _check(schools, folder)
 
 
+@pytest.mark.slow
 def test_models_with_data_and_other_transforms(tmp_path):
     x = np.linspace(0, 1, 30)
     with pm.Model() as model:
@@ -144,6 +146,7 @@ def test_threads_share_a_density(folder):
         assert [found[1] for found in pool.map(opened.density, points)] == expected
 
 
+@pytest.mark.slow
 def test_float32_files_take_float64_points(schools, tmp_path):
     opened = Opened(export_c_density(schools, tmp_path, precision="float32").parent)
     point = np.full(10, 0.25)

@@ -173,6 +173,7 @@ def test_transforms_run_in_both_directions(model: pm.Model) -> None:
     assert [v.name for v in named_ones.model.graph.outputs] == ["sigma", "fitted"]
 
 
+@pytest.mark.slow
 def test_parameters_of_transforms_may_be_other_variables() -> None:
     with pm.Model() as model:
         top = pm.HalfNormal("top")
@@ -185,6 +186,7 @@ def test_parameters_of_transforms_may_be_other_variables() -> None:
     np.testing.assert_allclose(below, 0.5, rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_variables_as_long_as_the_data() -> None:
     with pm.Model() as model:
         y = pm.Data("y_data", np.zeros(3))
@@ -204,6 +206,7 @@ def test_variables_as_long_as_the_data() -> None:
         np.testing.assert_allclose(by_name(point[:n], point[n], data), [logp], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_discrete_variables_are_inputs_of_their_own() -> None:
     with pm.Model() as model:
         k, p = pm.Binomial("k", 5, 0.3), pm.Beta("p", 2, 2)
@@ -217,6 +220,7 @@ def test_discrete_variables_are_inputs_of_their_own() -> None:
     np.testing.assert_allclose(logp, model.compile_logp()({"p_logodds__": 0.3, "k": 2}), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_file_alone_says_what_it_is(model: pm.Model, tmp_path: Path) -> None:
     export_logp(model, tmp_path / "density.onnx", data=["x"])
     session = onnxruntime.InferenceSession(tmp_path / "density.onnx")
@@ -237,6 +241,7 @@ def test_the_file_alone_says_what_it_is(model: pm.Model, tmp_path: Path) -> None
     assert {value.name: value.shape for value in session.get_inputs()} == {"point": [4], "x": [6]}
 
 
+@pytest.mark.slow
 def test_the_hash_changes_with_the_data() -> None:
     def told(value: float) -> str:
         with pm.Model() as model:
@@ -271,6 +276,7 @@ class Unknown(Op):
         outputs[0][0] = np.sin(inputs[0])
 
 
+@pytest.mark.slow
 def test_nothing_is_written_for_a_model_that_does_not_convert(tmp_path: Path) -> None:
     with pm.Model() as model:
         pm.Normal("y", Unknown()(pm.Normal("x")), 1, observed=[1.0])

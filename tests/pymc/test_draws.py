@@ -107,6 +107,7 @@ def test_draws_of_a_predictor_have_the_distribution(name: str) -> None:
         assert stats.ks_2samp(a, b).pvalue > 1e-4
 
 
+@pytest.mark.slow
 def test_a_model_of_minibatches_is_drawn_in_mode_onnx() -> None:
     data = np.random.default_rng(0).normal(3.0, 1.0, size=(50, 2))
     with pm.Model():

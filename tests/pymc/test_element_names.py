@@ -24,6 +24,7 @@ def model() -> pm.Model:
     return model
 
 
+@pytest.mark.slow
 def test_names_are_in_the_order_of_the_point(model: pm.Model) -> None:
     names = parameter_names(model)
     assert names == [
@@ -45,6 +46,7 @@ def test_names_of_constrained_values_deterministics_and_observed_variables(model
     assert parameter_names(model, space="constrained") == names[:9]
 
 
+@pytest.mark.slow
 def test_names_are_in_the_metadata(model: pm.Model) -> None:
     program = export_logp(model, outputs=["logp"], verify=False)
     told = json.loads(program.model.metadata_props["pymc"])

@@ -218,7 +218,7 @@ def moments(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize(
     "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in FORMS]
 )
-@pytest.mark.few(2)
+@pytest.mark.slow
 def test_moments_are_those_of_the_posterior_predictive(name: str) -> None:
     write, outputs, sample_vars = FORMS[name]
     with pm.Model() as model:

@@ -114,6 +114,7 @@ def test_black_boxes_are_for_pymc():
     assert abs(float(posterior.mean()) - 20 / 21) < 0.15
 
 
+@pytest.mark.slow
 def test_chains_that_do_not_converge_are_told(caplog):
     with pm.Model() as model:
         x = pm.Normal("x", 0, 3)

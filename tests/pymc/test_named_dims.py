@@ -88,6 +88,7 @@ def test_a_sampler_of_stored_data_draws_as_that_of_the_model_of_tensors(named, p
         np.testing.assert_allclose(found, expected, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_predictor_is_that_of_the_model_of_tensors(named, plain):
     outputs = {"mu": ["draws", "mean", "hdi"], "scaled": "draws", "y": "draws"}
     files = [export_predictor(m, POSTERIOR, outputs=outputs) for m in (named, plain)]
@@ -99,6 +100,7 @@ def test_a_predictor_is_that_of_the_model_of_tensors(named, plain):
     assert of_named[-1].shape == (14, 2)
 
 
+@pytest.mark.slow
 def test_a_predictor_draws_variables_anew(named):
     program = export_predictor(
         named, POSTERIOR, outputs=["effect", "mu", "y"], sample_vars=["effect"]
@@ -139,12 +141,14 @@ def test_a_density_has_the_derivatives_of_the_model_of_tensors(named, plain):
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_transforms_keep_the_names_of_open_axes(named, plain):
     files = [export_transforms(m, deterministics=True) for m in (named, plain)]
     assert sizes(files[0]) == sizes(files[1])
     assert ("mu", ["row"]) in sizes(files[0])
 
 
+@pytest.mark.slow
 def test_the_metadata_has_the_dims_of_every_variable(named, plain):
     found, expected = (described(export_logp(m, verify=False)) for m in (named, plain))
     assert found["dims"] == {**expected["dims"], "sigma": []}

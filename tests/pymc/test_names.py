@@ -93,6 +93,7 @@ def test_predictors_have_the_names_of_the_file(model, tmp_path):
     assert told["data"][DATA]["input"]
 
 
+@pytest.mark.slow
 def test_samplers_have_the_names_of_the_file(model):
     program = export_sampler(model, verify=False)
     assert renamed(program) == {k: v for k, v in RENAMED.items() if k != OBSERVED}
@@ -101,6 +102,7 @@ def test_samplers_have_the_names_of_the_file(model):
     np.testing.assert_allclose(draws["scale_x_1"], draws["1_g_sigma"][..., None] * X)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["c", "python"])
 def test_traces_of_nutpie_have_the_names_of_the_model(model, kind, monkeypatch):
     nutpie = pytest.importorskip("nutpie")

@@ -84,6 +84,7 @@ def values(plain: pm.Model) -> dict[str, float]:
     return {v.name: K if v.type.dtype.startswith("int") else X for v in plain.value_vars}
 
 
+@pytest.mark.slow
 def test_mode_onnx_computes_with_numbers_in_the_precision_of_the_density(plain: pm.Model) -> None:
     found = plain.compile_logp(sum=False, mode="ONNX")(values(plain))
     wanted = expected(X, K)
@@ -93,6 +94,7 @@ def test_mode_onnx_computes_with_numbers_in_the_precision_of_the_density(plain: 
         np.testing.assert_allclose(value, wanted[rv.name], rtol=rtol, err_msg=rv.name)
 
 
+@pytest.mark.slow
 def test_files_compute_with_numbers_in_the_precision_of_the_density(plain: pm.Model) -> None:
     program = export_logp(plain, inputs="named", outputs=["logp"])
     np.testing.assert_allclose(program(**values(plain)), [sum(expected(X, K).values())], rtol=1e-14)

@@ -80,6 +80,7 @@ def assert_equal(found, expected):
         assert found[name].dtype == values.dtype
 
 
+@pytest.mark.slow
 def test_variables_and_coordinates_are_those_of_nutpies_own_model(groups, kind):
     own = nutpie.compile_pymc_model(groups, backend="jax", freeze_model=False)
     compiled = nutpie_model(groups)
@@ -98,6 +99,7 @@ def test_variables_and_coordinates_are_those_of_nutpies_own_model(groups, kind):
     assert_equal(evaluate(compiled, start), evaluate(own, start))
 
 
+@pytest.mark.slow
 def test_nutpie_samples_the_eight_schools():
     trace = nutpie.sample(nutpie_model(make_model("noncentred")), draws=1000, tune=400, **OPTIONS)
     posterior = trace.posterior
@@ -108,6 +110,7 @@ def test_nutpie_samples_the_eight_schools():
     assert abs(float(np.log(posterior["tau"]).mean()) - 0.8) < 0.3
 
 
+@pytest.mark.slow
 def test_data_are_replaced_or_stored(groups, kind):
     point = np.linspace(-1, 1, 6)
     compiled = nutpie_model(groups)
@@ -169,6 +172,7 @@ def test_a_model_without_a_finite_start_says_why(kind):
         nutpie.sample(nutpie_model(model), **OPTIONS)
 
 
+@pytest.mark.few(1)
 def test_compiled_models_are_copied_and_pickled(groups, kind):
     compiled = nutpie_model(groups).with_data(values=[1.0, 2.0, 5.0])
     point = np.linspace(-1, 1, 6)
@@ -207,6 +211,7 @@ def test_another_process_draws_the_same(groups, tmp_path):
     np.testing.assert_array_equal(pickle.loads((tmp_path / "trace").read_bytes()), own)
 
 
+@pytest.mark.slow
 def test_initial_values_are_those_given():
     with pm.Model() as model:
         pm.HalfNormal("x")
@@ -241,6 +246,7 @@ def test_models_without_free_variables_are_refused():
         nutpie_model(model)
 
 
+@pytest.mark.slow
 def test_threads_call_one_c_function(groups):
     model = nutpie_model(groups)
     points = np.random.default_rng(0).normal(size=(4, 6))
@@ -262,6 +268,7 @@ def test_threads_call_one_c_function(groups):
                 np.testing.assert_array_equal(result[name], values)
 
 
+@pytest.mark.slow
 def test_a_model_of_one_region_runs_as_its_session_does(groups, monkeypatch):
     point = np.linspace(-1, 1, 6)
     monkeypatch.setattr(CModel, "_set_tape", lambda *arguments: None)
@@ -270,6 +277,7 @@ def test_a_model_of_one_region_runs_as_its_session_does(groups, monkeypatch):
     assert_equal(evaluate(nutpie_model(groups), point), by_session)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("floats", ["float32", "float64"])
 def test_results_of_any_dtype_are_numbers_of_float64(floats):
     with pytensor.config.change_flags(floatX=floats, warn_float64="ignore"), pm.Model() as model:

@@ -112,6 +112,7 @@ def drawn(n_chains: int | None) -> Callable:
     return pytensor.function(inputs, [*state, *statistics], mode="ONNX")
 
 
+@pytest.mark.slow
 def test_trajectories_end_where_the_tree_says():
     """Of all chains in lockstep, and of some alone, which draw the same."""
     rng = np.random.default_rng(3)

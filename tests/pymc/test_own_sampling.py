@@ -33,6 +33,7 @@ def model():
     return model
 
 
+@pytest.mark.slow
 def test_the_posterior_is_that_of_the_model():
     """A normal mean of known variance has a normal posterior."""
     y = np.array([1.0, 2.0, 4.0, 3.5])
@@ -49,6 +50,7 @@ def test_the_posterior_is_that_of_the_model():
     assert not tree.sample_stats["diverging"].any()
 
 
+@pytest.mark.slow
 def test_the_draws_depend_on_the_seed_and_not_on_the_parts(model, monkeypatch):
     def draws(seed, seconds):
         monkeypatch.setattr(own_sampling, "SECONDS_OF_PART", seconds)
@@ -64,6 +66,7 @@ def test_the_draws_depend_on_the_seed_and_not_on_the_parts(model, monkeypatch):
     assert (first[0, -1] != first[1, -1]).all()
 
 
+@pytest.mark.slow
 def test_a_model_is_compiled_again_where_it_or_its_data_changed(monkeypatch):
     made = []
     of = own_sampling._Sampler.of
@@ -192,6 +195,7 @@ def test_without_matplotlib_nothing_is_displayed(model, monkeypatch):
     assert tree.posterior.sizes["draw"] == 150
 
 
+@pytest.mark.slow
 def test_errors_of_chains_reach_the_caller():
     with pm.Model() as model:
         x = pm.Normal("x", 0, 3)
@@ -218,6 +222,7 @@ def test_arguments_of_other_samplers_are_refused(model):
         sample(**FEW, model=discrete)
 
 
+@pytest.mark.slow
 def test_where_nutpie_is_not_installed_nothing_imports_it_or_numba():
     code = """
         import importlib.util, sys

@@ -106,6 +106,7 @@ def test_files_and_samplers_do_not_stop_for_invalid_parameters() -> None:
     assert results["finite_start"].tolist() == [False, True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check_bounds", [True, False])
 def test_checks_do_not_depend_on_an_option_of_the_model(check_bounds: bool) -> None:
     with pm.Model(check_bounds=check_bounds) as model:

@@ -127,6 +127,7 @@ def exports(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [20, 7, 52])
 def test_the_tree_is_that_of_pymc(count: int) -> None:
     model, changed = media_mix(), media_mix()
@@ -150,6 +151,7 @@ def test_the_tree_is_that_of_pymc(count: int) -> None:
     assert_same_moments(*residuals)
 
 
+@pytest.mark.slow
 def test_the_model_keeps_its_data_and_labels() -> None:
     model = media_mix()
     before = {v.name: v.get_value() for v in model.data_vars}
@@ -160,6 +162,7 @@ def test_the_model_keeps_its_data_and_labels() -> None:
     assert len(model.coords["week"]) == 20 == model.dim_lengths["week"].eval()
 
 
+@pytest.mark.slow
 def test_default_outputs_are_those_of_pymc() -> None:
     def of() -> pm.Model:
         with pm.Model() as model:
@@ -181,6 +184,7 @@ def test_default_outputs_are_those_of_pymc() -> None:
     np.testing.assert_array_equal(found.predictions["partly"][..., 1], unobserved)
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_draws_and_none_others() -> None:
     model = media_mix()
     trace = trace_of(model)
@@ -270,6 +274,7 @@ def test_changes_are_seen(change: Callable[[pm.Model, DataTree], DataTree]) -> N
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_variables_that_are_added_are_outputs(exports: list[Any]) -> None:
     model = media_mix()
     trace = trace_of(model)
@@ -352,6 +357,7 @@ def test_new_groups_without_a_distribution_are_refused() -> None:
         predict(other, trace)
 
 
+@pytest.mark.slow
 def test_variables_without_draws_are_drawn(caplog: pytest.LogCaptureFixture) -> None:
     with pm.Model() as model:
         a = pm.Normal("a", 5, 1)
@@ -490,6 +496,7 @@ def test_what_the_model_and_the_trace_lack_is_named() -> None:
         predict(None, {"a": np.zeros((1, 5))})
 
 
+@pytest.mark.slow
 def test_transposed_draws_are_those_of_their_chains() -> None:
     model = media_mix()
     trace = trace_of(model)

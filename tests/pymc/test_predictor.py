@@ -55,6 +55,7 @@ def as_tree(posterior: dict[str, np.ndarray]) -> object:
     return arviz.from_dict({"posterior": posterior})
 
 
+@pytest.mark.slow
 def test_summaries_are_those_of_arviz_and_numpy(tmp_path: Path) -> None:
     model = linear()
     summaries = ["draws", "mean", "sd", "quantiles", "hdi"]
@@ -105,6 +106,7 @@ def test_outputs_are_by_default_those_of_the_observed_variables() -> None:
         export_predictor(nothing_observed, POSTERIOR)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dims", ["player", None])
 def test_stored_draws_fix_the_sizes_of_inputs(dims: str | None) -> None:
     with pm.Model(coords={"player": list("abcd")}) as model:
@@ -120,6 +122,7 @@ def test_stored_draws_fix_the_sizes_of_inputs(dims: str | None) -> None:
             program(np.ones(3, "int32"), *([] if len(program.inputs) == 1 else [1]))
 
 
+@pytest.mark.slow
 def test_draws_have_the_distribution_of_the_posterior_predictive() -> None:
     many = {k: np.repeat(v, 60, axis=1) for k, v in POSTERIOR.items()}
     program = export_predictor(linear(), many, outputs=["y"], verify=False)
@@ -154,6 +157,7 @@ def test_a_predictor_in_float32_is_half_as_large() -> None:
     assert len(narrow.proto.SerializeToString()) < 0.6 * len(wide.proto.SerializeToString())
 
 
+@pytest.mark.slow
 def test_unseen_groups_are_drawn_from_their_distribution() -> None:
     def groups(n: int) -> pm.Model:
         with pm.Model(coords={"group": range(n)}) as model:
@@ -340,6 +344,7 @@ def test_deterministics_of_variables_drawn_anew_stand_for_nothing_else() -> None
         export_predictor(model, posterior, outputs=["effect"])
 
 
+@pytest.mark.slow
 def test_models_of_many_variables_are_exported() -> None:
     with pm.Model() as model:
         effects = [pm.Normal(f"a{i}") for i in range(40)]
@@ -387,6 +392,7 @@ def test_parameters_that_take_no_batch_are_drawn_in_a_loop() -> None:
     assert y[::2].std() > 1e3 * y[1::2].std() > 0
 
 
+@pytest.mark.slow
 def test_parameters_behind_the_first_may_vary_alone() -> None:
     n = 80
     with pm.Model() as model:
@@ -416,6 +422,7 @@ def test_an_error_of_the_computation_of_all_draws_is_not_hidden(
         export_predictor(linear(), POSTERIOR, outputs=["mu"])
 
 
+@pytest.mark.slow
 def test_an_error_of_a_run_names_the_call_and_not_the_export() -> None:
     with pm.Model() as model:
         group = pm.Data("group", np.array([0, 1, 2]))
@@ -429,6 +436,7 @@ def test_an_error_of_a_run_names_the_call_and_not_the_export() -> None:
     assert "export_predictor" not in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("draws", "into"),
     [(np.arange(30.0).reshape(1, 5, 6) / 30, " into z"), (np.zeros((1, 5, 6)), "")],

@@ -126,6 +126,7 @@ def test_a_square_has_no_summands() -> None:
     np.testing.assert_allclose(left.eval({x: 1.0}), 9.0)
 
 
+@pytest.mark.slow
 def test_many_summands() -> None:
     x = pt.scalar("x")
     total = x

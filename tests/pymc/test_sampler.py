@@ -87,6 +87,7 @@ def test_draws_have_the_moments_of_the_posterior(path, y):
     assert drawn["finite_start"].all()
 
 
+@pytest.mark.slow
 def test_statistics_describe_the_draws(path):
     drawn = run(path, seed=[3], warmup=50, draws=20, y=Y)
     assert [name for name in drawn if name in STATISTICS] == STATISTICS
@@ -125,6 +126,7 @@ def test_a_chain_in_turn_depends_on_its_seed_and_not_on_its_length(in_turn):
         assert not np.array_equal(together["mu"][0], together["mu"][1])
 
 
+@pytest.mark.slow
 def test_a_longer_run_in_lockstep_begins_with_a_shorter_one(path):
     short = run(path, seed=[5, 6, 7], warmup=30, draws=25, y=Y)
     long = run(path, seed=[5, 6, 7], warmup=30, draws=40, y=Y)
@@ -186,6 +188,7 @@ def test_the_file_describes_the_model(path):
     assert description["coords"]["axis"] == ["a", "b"]
 
 
+@pytest.mark.slow
 def test_sizes_that_density_and_variables_fix_are_those_of_the_inputs():
     with pm.Model() as model:
         hours, other = pm.Data("hours", np.arange(4.0)), pm.Data("other", np.arange(4.0))
@@ -228,6 +231,7 @@ def test_divergences_and_starts_that_are_not_finite_are_reported(edge):
     np.testing.assert_array_equal(drawn["x"][1:3, -1], [-2.0, np.nan])
 
 
+@pytest.mark.slow
 def test_chains_start_where_the_density_is_finite():
     with pm.Model() as model:
         x = pm.Normal("x")

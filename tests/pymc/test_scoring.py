@@ -132,6 +132,7 @@ def test_draws_by_rows_have_their_distributions(tmp_path):
     assert abs(np.corrcoef(draws["normal"].ravel(), draws["gamma"].ravel())[0, 1]) < 0.03
 
 
+@pytest.mark.slow
 def test_zero_inflated_and_censored_variables_and_mixtures_draw_by_rows(tmp_path):
     with pm.Model() as model:
         x = pm.Data("x", np.ones(2))

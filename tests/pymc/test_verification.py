@@ -38,7 +38,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_gradients_that_are_nan_as_written_are_verified(name):
     with pm.Model() as model:
         MODELS[name]()
@@ -76,6 +76,7 @@ def test_a_few_draws_of_a_loop_are_compared(monkeypatch):
     np.testing.assert_allclose(mean, draws.mean(axis=0))
 
 
+@pytest.mark.slow
 def test_two_draws_of_a_time_series_are_compared():
     with pm.Model() as model:
         pm.AR("y", [pm.Normal("rho")], 1.0, init_dist=pm.Normal.dist(shape=1), observed=np.zeros(9))

@@ -66,6 +66,7 @@ def constrained(model: pm.Model) -> dict[str, np.ndarray]:
     return dict(zip([v.name for v in variables], compute(VALUES), strict=True))
 
 
+@pytest.mark.slow
 def test_the_interface(program: ONNXProgram) -> None:
     assert [(value.name, value.shape) for value in program.inputs] == [
         ("point", [7]),
@@ -77,6 +78,7 @@ def test_the_interface(program: ONNXProgram) -> None:
     assert [value.name for value in program.model.graph.outputs] == [*names, "unconstrained"]
 
 
+@pytest.mark.slow
 def test_functions_are_chosen_by_their_outputs(model: pm.Model, program: ONNXProgram) -> None:
     density = program.select(["dlogp", "logp"])
     assert [value.name for value in density.inputs] == ["point", "x"]
@@ -105,6 +107,7 @@ def test_the_metadata_name_the_inputs_and_outputs_that_are_left(program: ONNXPro
     assert not is_input(program.select("unconstrained"))
 
 
+@pytest.mark.slow
 def test_a_session_of_the_whole_file(model: pm.Model, program: ONNXProgram, tmp_path: Path) -> None:
     program.save(tmp_path / "model.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
@@ -168,6 +171,7 @@ def test_one_input_for_each_variable_and_discrete_ones() -> None:
     np.testing.assert_allclose(interval, low, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_points_in_a_batch(model: pm.Model, batched: ONNXProgram) -> None:
     points = RNG.normal(size=(3, 7))
     outputs = [value.name for value in batched.model.graph.outputs]
@@ -183,6 +187,7 @@ def test_points_in_a_batch(model: pm.Model, batched: ONNXProgram) -> None:
         np.testing.assert_allclose(found["logp"][i], model.compile_logp()(parts), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_variables_as_long_as_the_data() -> None:
     with pm.Model() as model:
         x = pm.Data("x", np.zeros(3))

@@ -64,7 +64,7 @@ def compare(
 
 
 @pytest.mark.parametrize("name", sweep_rest(params(), TELLING))
-@pytest.mark.few(3)
+@pytest.mark.slow
 def test_log_densities(name: str) -> None:
     def compiled(model: pm.Model, mode: Any) -> Callable:
         densities = [model.logp(), *model.logp(sum=False)]
@@ -74,7 +74,7 @@ def test_log_densities(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sweep_rest(params(UNDIFFERENTIABLE), TELLING))
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 def test_gradients_of_log_densities(name: str) -> None:
     compare(name, lambda model, mode: model.compile_dlogp(mode=mode))
 
@@ -102,7 +102,7 @@ def test_deterministics_and_transformed_values(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["eight_schools", "eight_schools_with_named_dims", "radon"])
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 def test_log_densities_are_exported_with_their_gradient(name: str) -> None:
     model = MODELS[name]()
     program = export_value_and_grad(model.value_vars, model.logp())

@@ -38,6 +38,7 @@ def test_densities_of_raveled_variables(model, monkeypatch):
             np.testing.assert_allclose(found[1], gradient, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_functions_of_a_model(model, monkeypatch):
     monkeypatch.setattr(Function, "__call__", None)
     point = {"x": np.zeros(3)}
@@ -48,6 +49,7 @@ def test_functions_of_a_model(model, monkeypatch):
     assert (f() != f()).all()
 
 
+@pytest.mark.slow
 def test_what_depends_on_data_alone_is_computed_once():
     rng, times = np.random.default_rng(0), np.arange(60.0)
     with pm.Model() as model:

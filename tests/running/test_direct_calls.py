@@ -124,6 +124,7 @@ def test_results_are_arrays_of_their_own():
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_numbers_of_references_stay():
     x = pt.vector("x")
     f = pytensor.function([x], [pt.exp(x) + 1, (2 * x).sum()], mode="ONNX")
@@ -170,6 +171,7 @@ def test_threads_share_a_function():
                 np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_other_threads_run_during_a_long_call():
     n, x = pt.lscalar("n"), pt.scalar("x")
     out = pytensor.scan(pt.cos, outputs_info=[x], n_steps=n, return_updates=False)[-1]

@@ -72,6 +72,7 @@ def test_gradients_of_pools_keep_known_sizes(stride):
     assert (pooled.is_large, pooled.is_fixed) == (False, True)
 
 
+@pytest.mark.slow
 def test_gradients_of_short_images_follow_the_size_of_the_batch():
     x = pt.tensor("x", shape=(None, 16, 4, 4), dtype="float32")
     w = pt.tensor("w", shape=(32, 16, 3, 3), dtype="float32")

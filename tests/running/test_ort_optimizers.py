@@ -97,7 +97,7 @@ def test_functions_are_optimized_as_before(body, x, tmp_path):
 
 
 @pytest.mark.parametrize("optimization", ["none", "basic", "extended", "all"])
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_results_of_functions_keep_their_bits(optimization):
     x = pt.matrix("x")
     results = [*pt.linalg.svd(x), pt.betaincinv(x, x, x), pt.linalg.cholesky(x @ x.T)]
@@ -127,6 +127,7 @@ def test_names_are_those_of_the_runtime(capfd):
     assert set(OPERATORS) - applied_optimizers(capfd) == later
 
 
+@pytest.mark.slow
 def test_unknown_names_disable_nothing(capfd):
     assert applied_optimizers(capfd, ["NoSuchFusion"]) == applied_optimizers(capfd)
     missing = applied_optimizers(capfd) - applied_optimizers(

@@ -102,6 +102,7 @@ def test_profiled_functions_copy_and_pickle(x):
         np.testing.assert_allclose(g(np.zeros((1, 1), "float32")), [[1.0]])
 
 
+@pytest.mark.slow
 def test_times_of_a_program_are_read_by_node(x):
     total = pytensor.shared(np.float32(0), name="total")
     program = compile_onnx([x], graph(x), verify=False)

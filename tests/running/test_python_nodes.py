@@ -349,6 +349,7 @@ def test_frozen_shared_variables(x):
     np.testing.assert_array_equal(f([1.0, 1.0]), [2.0, 10.0])
 
 
+@pytest.mark.slow
 def test_generators_pass_through_python_and_sessions():
     class Dice(pt.random.op.RandomVariable):
         name = "dice"
@@ -407,6 +408,7 @@ def test_a_batch_of_a_black_box(x):
     assert parts_of(f)[1]
 
 
+@pytest.mark.slow
 def test_a_loop_that_ends_early_and_one_with_a_generator():
     def grow(v):
         return cubed(v)[0], until(v > 2)
@@ -642,6 +644,7 @@ def black_box_model(kind: str) -> Any:
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["Potential", "CustomDist"])
 def test_density_and_gradient_of_a_model_with_a_black_box(kind):
     model = black_box_model(kind)
@@ -651,6 +654,7 @@ def test_density_and_gradient_of_a_model_with_a_black_box(kind):
         np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytensor.config.change_flags(cxx="", mode="FAST_COMPILE")
 def test_a_model_with_a_black_box_is_sampled():
     pm = pytest.importorskip("pymc")

@@ -72,6 +72,7 @@ def test_float64_that_a_runtime_rounds_is_refused_with_the_reason():
     assert export_onnx([x], pt.exp(x), target="openvino").inputs[0].dtype.numpy() == np.float32
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["uniform draws", "normal draws"])
 def test_draws_need_no_integers_of_64_bits(name):
     program, default = (MODELS[name]().export(target) for target in ("openvino", "onnxruntime"))

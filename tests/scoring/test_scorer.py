@@ -243,6 +243,7 @@ def test_rows_that_depend_on_each_other_are_refused(tmp_path):
         scorer({"x": [1.0, 2.0]})
 
 
+@pytest.mark.slow
 def test_batches_are_as_long_as_memory_allows(tmp_path, area):
     x, draws = pt.vector("x"), np.linspace(0, 1, 200)
     export_onnx([x], {"mean": pt.cos(x[:, None] * draws).mean(axis=1)}, tmp_path / "mean.onnx")

@@ -118,6 +118,7 @@ def in_float32(inputs, outputs):
     return portable(inputs, outputs, precision="float32", verify=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(4, 3), (2, 5), (1, 1), (2, 40, 40)])
 @pytest.mark.parametrize("kind", ["random", "of rank one", "zero"])
 def test_singular_vectors_in_float32_have_errors_of_float32(shape, kind):
@@ -146,6 +147,7 @@ def test_eigenvectors_in_float32_have_errors_of_float32(n):
     assert np.abs((v * w) @ v.T - a).max() < 3e-6 * size
 
 
+@pytest.mark.slow
 def test_elements_that_are_not_finite_make_factors_of_float32_nan():
     x = pt.matrix("x", dtype="float32")
     factors = [*pt.linalg.svd(x), *pt.linalg.eigh(x)]
@@ -297,6 +299,7 @@ def test_words_of_signed_integers_have_all_their_bits():
     np.testing.assert_array_equal(found, words + counts.astype("uint64"))
 
 
+@pytest.mark.slow
 def test_state_of_small_words_is_loaded_and_goes_on(tmp_path):
     program = drawn("portable", lambda rng: rng.uniform(size=3), path=tmp_path / "draws.onnx")
     loaded = load(tmp_path / "draws.onnx")
@@ -347,6 +350,7 @@ def test_words_are_moved_by_constants_of_other_shapes(size, shape):
         np.testing.assert_array_equal(found, wanted.astype("int64"))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("shape", [(4, 4), (8, 3), (3, 8)], ids=str)
 def test_least_squares_have_no_float64(shape):
     rng = np.random.default_rng(5)
@@ -382,6 +386,7 @@ def test_operations_that_keep_float64_are_listed():
     assert not any("float64" in text for text in none)
 
 
+@pytest.mark.slow
 def test_refusals_name_the_operations_of_the_user_and_the_way_out():
     x = pt.matrix("x", shape=(None, 4))
     outputs = [pt.gammaln(x), pt.betainc(x, 2.0, 3.0)]

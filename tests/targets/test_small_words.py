@@ -66,6 +66,7 @@ def test_draws_in_bodies_are_small_and_equal(graph):
     assert_small(portable)
 
 
+@pytest.mark.slow
 def test_a_generator_that_is_an_input_is_small(tmp_path):
     rng = pt.random.rng("rng")
     result, after = draws(rng, 3)

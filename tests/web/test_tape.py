@@ -312,6 +312,7 @@ def _changed(content, old, new):
     return mark.replace(old, new) + head + header + data
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("node")
 def test_damaged_bytes_are_noticed(tmp_path):
     """A bit of a constant that has changed would be another number."""

@@ -29,6 +29,7 @@ def in_short_calls(function, *values):
     return np.concatenate(rows)[: values[0].size] if rows else np.zeros(0)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("function", [pt.erfcx, pt.gammaln, pt.j0, pt.gammainc])
 def test_blocks_give_the_numbers_of_short_arrays(function):
     rng, count = np.random.default_rng(3), 2 if function is pt.gammainc else 1
@@ -64,6 +65,7 @@ def test_arrays_keep_their_shapes(function, shape):
     np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_operands_broadcast_before_they_are_cut():
     a, x = pt.vector("a"), pt.vector("x")
     values = np.linspace(0.1, 20.0, 400), np.linspace(0.0, 30.0, 301)
@@ -90,6 +92,7 @@ def test_one_function_goes_through_arrays_of_all_ranks():
     assert op_types(program) == ["GammaLn_float64_in_blocks"] * 2
 
 
+@pytest.mark.slow
 def test_short_arrays_skip_the_loop_where_the_function_is_small():
     x = pt.vector("x")
     program = export_onnx([x], [pt.gammaln(x), pt.owens_t(x, x)], verify=False)
@@ -105,6 +108,7 @@ def test_small_functions_and_those_within_functions_have_no_blocks():
     assert not [name for name in names if name.endswith("_in_blocks")]
 
 
+@pytest.mark.slow
 def test_files_without_functions_have_the_blocks_too():
     a, x = pt.vector("a"), pt.vector("x")
     outputs = [pt.gammaln(x), pt.gammainc(a, x)]

@@ -107,6 +107,7 @@ class TestPermuteRowElements:
         compare_onnx_and_py([x, p], pytensor.grad(cost, x), values)
 
 
+@pytest.mark.slow
 @holds_for(data=st.data(), dtype=st.sampled_from(DTYPES), mode=st.sampled_from(["wrap", "clip"]))
 def test_any_choice_is_that_of_numpy(data, dtype, mode):
     count, size = data.draw(st.integers(1, 4)), data.draw(st.integers(0, 4))

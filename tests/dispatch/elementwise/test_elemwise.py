@@ -25,6 +25,7 @@ BROADCAST = [
 ]
 
 
+@pytest.mark.slow
 def test_operands_broadcast():
     def symbol(name, shape):
         return pt.tensor(name, shape=tuple(1 if size == 1 else None for size in shape))

@@ -128,6 +128,7 @@ def pairs(dtype: str) -> st.SearchStrategy:
     return st.tuples(operand, operand)
 
 
+@pytest.mark.slow
 @holds_for(xy=st.sampled_from(INTEGERS).flatmap(pairs))
 def test_integer_ops_agree_on_any_values(xy):
     x, y = (pt.vector(name, dtype=v.dtype) for name, v in zip("xy", xy, strict=True))
@@ -137,12 +138,14 @@ def test_integer_ops_agree_on_any_values(xy):
     compare_onnx_and_py([x, y], results, xy)
 
 
+@pytest.mark.slow
 @holds_for(xy=st.sampled_from(FLOATS).flatmap(pairs))
 def test_float_division_agrees_on_any_values(xy):
     x, y = (pt.vector(name, dtype=v.dtype) for name, v in zip("xy", xy, strict=True))
     compare_onnx_and_py([x, y], divided(x, y), xy, signed_zeros=True)
 
 
+@pytest.mark.slow
 @holds_for(xy=st.sampled_from(INTEGERS).flatmap(pairs))
 def test_powers_agree_on_any_values(xy):
     base, exponent = xy[0], xy[1] & xy[1].dtype.type(127)

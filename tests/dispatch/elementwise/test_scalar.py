@@ -159,6 +159,7 @@ WELL_CONDITIONED += [ps.tanh, psm.erf, psm.sigmoid, psm.softplus, ps.reciprocal,
 WELL_CONDITIONED += [ps.ceil, ps.floor, ps.trunc, ps.round_half_to_even]
 
 
+@pytest.mark.slow
 @holds_for(op=st.sampled_from(WELL_CONDITIONED), x=st.sampled_from(FLOATS).flatmap(arrays))
 def test_unary_float_ops_agree_on_any_values(op, x):
     v = pt.vector("x", dtype=x.dtype)
@@ -172,12 +173,14 @@ two_arrays = st.tuples(
 )
 
 
+@pytest.mark.slow
 @holds_for(op=st.sampled_from([ps.add, ps.mul, ps.true_div, ps.maximum, ps.minimum]), xy=two_arrays)
 def test_binary_arithmetic_agrees_on_any_values(op, xy):
     x, y = (pt.vector(name, dtype=v.dtype) for name, v in zip("xy", xy, strict=True))
     compare_onnx_and_py([x, y], Elemwise(op)(x, y), xy)
 
 
+@pytest.mark.slow
 @holds_for(op=st.sampled_from(COMPARISONS), xy=two_arrays)
 def test_comparisons_agree_on_any_values(op, xy):
     x, y = (pt.vector(name, dtype=v.dtype) for name, v in zip("xy", xy, strict=True))

@@ -182,6 +182,7 @@ def updated(view, y, kind):
     return pt.inc_subtensor(view, y, ignore_duplicates=kind == "ignoring")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", INDICES)
 def test_gradient_of_an_index_adds_at_the_selected_positions(form):
     value = array(SHAPE, "float64")
@@ -262,6 +263,7 @@ def test_a_size_of_one_found_at_run_time_is_broadcast_as_numpy_does(index):
     compare_onnx_and_py([x, y, *variables], x[entries].inc(y), [value, update, *values])
 
 
+@pytest.mark.slow
 def test_index_arrays_of_size_one_at_run_time_are_broadcast():
     x, i, j = pt.matrix("x"), pt.lvector("i"), pt.lvector("j")
     value = array((4, 5), "float64")
@@ -560,6 +562,7 @@ def test_a_batch_of_indices_gathers_by_batch():
     compare_onnx_and_py([x, i], x[rows, i].inc(1.0), [value, indices])
 
 
+@pytest.mark.slow
 def test_static_shapes_leave_no_shape_arithmetic():
     value = array(SHAPE, "float64")
     x = tensor("x", value, static=True)
@@ -641,6 +644,7 @@ def slices(size):
     return st.builds(slice, bound, bound, st.sampled_from([None, 1, 2, -1, -2]))
 
 
+@pytest.mark.slow
 @holds_for(case=cases(), kind=st.sampled_from(["get", "set", "inc", "ignoring"]), data=st.data())
 def test_every_index_agrees_with_numpy(case, kind, data):
     shape, dtype, index, static = case

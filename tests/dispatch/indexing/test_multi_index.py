@@ -72,6 +72,7 @@ def test_ravelling_with_constant_sizes_leaves_no_shape_arithmetic():
     assert sorted(op_types(program)) == ["Add", "Add", "Mod", "Mod", "Mod", "Mul", "Mul"]
 
 
+@pytest.mark.slow
 @holds_for(data=st.data(), dims=st.lists(st.integers(1, 5), min_size=1, max_size=4))
 def test_any_index_unravels_and_ravels_as_in_numpy(data, dims):
     order = data.draw(st.sampled_from("CF"))

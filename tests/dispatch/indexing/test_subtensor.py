@@ -87,6 +87,7 @@ def test_indices_of_every_integer_dtype_come_from_inputs(dtype):
     )
 
 
+@pytest.mark.slow
 def test_all_three_parts_of_a_slice_come_from_inputs():
     def case(start, stop, step):
         x, i, j, k = pt.vector("x"), *pt.lscalars("i", "j", "k")
@@ -129,6 +130,7 @@ def test_a_step_of_zero_fails():
         f(np.arange(3.0), 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("update", ["set", "inc"])
 @pytest.mark.parametrize("static", [True, False])
 def test_every_form_of_index_is_updated(static, update):
@@ -207,6 +209,7 @@ def test_updates_at_indices_from_inputs(update):
     compare_onnx_and_py([x, s, i, j, k], results, first, also=others)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("static", [True, False])
 def test_gradient_of_every_form_of_index(static):
     value = array((4, 3, 4), "float64")

@@ -135,6 +135,7 @@ def test_batches_backwards(kind, batch, dtype):
     compare_onnx_and_py(inputs, y, arrays, **TOLERANCE[dtype])
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("kind", KINDS)
@@ -145,6 +146,7 @@ def test_gradients(kind, dtype):
     compare_onnx_and_py(inputs, [loss, *pt.grad(loss, inputs)], arrays, **tolerance)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_in_functions_and_branches(kind):
     inputs, arrays, condition = arguments(kind), values(kind), pt.bscalar("condition")

@@ -86,6 +86,7 @@ def test_negative_number_of_steps_is_refused():
         run(np.ones(2), -1)
 
 
+@pytest.mark.slow
 def test_gradients_that_are_loops_of_series():
     inputs = a, b, c, x = pt.vectors("a", "b", "c", "x")
     gradients = pt.grad(pt.hyp2f1(a, b, c, x).sum(), [a, b, c])

@@ -25,12 +25,14 @@ def x0():
     return pt.scalar("x0")
 
 
+@pytest.mark.slow
 def test_recurrence_over_a_sequence(x, x0):
     y = scan(lambda e, y: e * 0.5 + y * 0.9, sequences=[x], outputs_info=[x0])
     first, *others = ([np.arange(float(length)), 1.5] for length in LENGTHS)
     compare_onnx_and_py([x, x0], [y, y.sum()], first, also=others)
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("n_steps", [1, 2, 3, 10])
 @pytest.mark.parametrize("taps", [[-2, -1], [-3, -1], [-4]])
@@ -90,6 +92,7 @@ def test_map_without_recurrence():
     compare_onnx_and_py([m], scan(lambda row: row.sum() * row, sequences=[m]), first, also=others)
 
 
+@pytest.mark.slow
 def test_sequences_with_taps_and_reversed(x, x0):
     taps = {"input": x, "taps": [-1, 0, 2]}
     compare_onnx_and_py(
@@ -99,6 +102,7 @@ def test_sequences_with_taps_and_reversed(x, x0):
     compare_onnx_and_py([x, x0], y, [np.arange(5.0), 1.0])
 
 
+@pytest.mark.slow
 def test_recurrent_network_and_its_gradients():
     rows, start, w = pt.matrix("rows"), pt.vector("start"), pt.matrix("w")
     h = scan(
@@ -112,6 +116,7 @@ def test_recurrent_network_and_its_gradients():
     compare_onnx_and_py(inputs, list(pt.grad((h**2).sum(), inputs)), values, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_several_outputs_of_different_kinds(x, x0):
     def step(e, y):
         return y * 0.5 + e, pt.stack([e, y]), (y > 2)
@@ -221,6 +226,7 @@ def test_a_known_length(length, x0):
     assert "If" not in op_types(program)
 
 
+@pytest.mark.slow
 def test_a_large_length(x, x0):
     y = scan(lambda e, y: e + 0.5 * y, sequences=[x], outputs_info=[x0])
     compare_onnx_and_py([x, x0], [y, y[-1]], [np.linspace(-1, 1, 5000), 1.0])
@@ -303,6 +309,7 @@ def test_strict():
     compare_onnx_and_py([x, w], y, [np.arange(4.0), 0.5])
 
 
+@pytest.mark.slow
 def test_shared_variable_in_the_step():
     x, w = pt.vector("x"), pytensor.shared(MATRIX, name="w")
     y = scan(lambda e, h: pt.tanh(h @ w + e), sequences=[x], outputs_info=[pt.zeros(4)])
@@ -328,6 +335,7 @@ def test_while_loop_over_a_sequence(x, x0, length):
     compare_onnx_and_py([x, x0], [y[-1], z[-1], y[-2:]], [np.ones(length), 0.0])
 
 
+@pytest.mark.slow
 def test_while_loop_inside_a_loop(x):
     def root(e):
         steps = scan(
@@ -340,6 +348,7 @@ def test_while_loop_inside_a_loop(x):
     compare_onnx_and_py([x], scan(root, sequences=[x]), [np.arange(1.0, 6.0)])
 
 
+@pytest.mark.slow
 def test_inner_loop_of_a_length_that_changes(x):
     def total(i, x):
         return scan(lambda e, y: e + 2 * y, sequences=[x[:i]], outputs_info=[pt.zeros(())]).sum()
@@ -350,6 +359,7 @@ def test_inner_loop_of_a_length_that_changes(x):
     compare_onnx_and_py([x, count], y, first, also=others)
 
 
+@pytest.mark.slow
 def test_inner_graph_with_an_update_at_an_index(x):
     where = pt.lvector("where")
     y = scan(
@@ -369,6 +379,7 @@ def test_inner_graph_with_a_batched_operation():
     compare_onnx_and_py([m], y, [MATRIX[:, :3].reshape(1, 3, 4) * [[[1]], [[-1]]]])
 
 
+@pytest.mark.slow
 def test_loops_over_the_results_of_loops(x):
     a = scan(lambda e, y: e + 0.5 * y, sequences=[x], outputs_info=[pt.zeros(())])
     b = scan(lambda e, f, y: e * f + 0.1 * y, sequences=[a, x], outputs_info=[pt.ones(())])
@@ -440,6 +451,7 @@ def test_sequences_as_long_as_the_steps_are_not_cut(x, x0):
     assert "Slice" not in [node.op_type for node in program.model.graph.all_nodes()]
 
 
+@pytest.mark.slow
 def test_known_steps_without_sequences_are_an_onnx_scan():
     start = pt.vector("start", shape=(2,))
     y, total = scan(lambda y, total: (pt.tanh(y), total * y), [], [start, start], n_steps=5)

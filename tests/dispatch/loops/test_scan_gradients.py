@@ -28,6 +28,7 @@ def values(*shape):
     return np.random.default_rng(1).normal(size=shape)
 
 
+@pytest.mark.slow
 def test_gradients_of_a_recurrence(x, x0):
     y = scan(lambda e, y: pt.tanh(e * 0.5 + y), sequences=[x], outputs_info=[x0])
     gradients = [*pt.grad((y**2).sum(), [x, x0]), *pt.grad(y[-1], [x, x0])]
@@ -35,6 +36,7 @@ def test_gradients_of_a_recurrence(x, x0):
     compare_onnx_and_py([x, x0], gradients, first, also=others, rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_second_order_gradients(x, x0):
     y = scan(lambda e, y: pt.tanh(e * 0.5 + y), sequences=[x], outputs_info=[x0])
     first = pt.grad((y**2).sum(), x0)
@@ -54,6 +56,7 @@ def test_truncated_gradients():
     compare_onnx_and_py([rows, start, w], gradients, [MATRIX, MATRIX[0], MATRIX], rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_truncated_gradients_of_several_taps(x):
     initial = pt.vector("initial")
     y = scan(
@@ -81,6 +84,7 @@ def test_taps_of_sequences_and_states(x):
     compare_onnx_and_py(inputs, [y, *gradients], first, also=others, rtol=RTOL)
 
 
+@pytest.mark.slow
 def test_states_of_several_kinds():
     x, initial, start = pt.matrix("x"), pt.matrix("initial"), pt.vector("start")
     a, b, c = scan(
@@ -105,17 +109,20 @@ def test_second_order_gradients_of_several_taps():
     compare_onnx_and_py([initial, n], [first, second], one, also=others, rtol=RTOL)
 
 
+@pytest.mark.slow
 def test_hessian(x, x0):
     y = scan(lambda e, y: pt.tanh(e * 0.5 + y * y), sequences=[x], outputs_info=[x0])
     hessian = pytensor.gradient.hessian(y[-1], x)
     compare_onnx_and_py([x, x0], hessian, [values(4), 0.3], rtol=RTOL)
 
 
+@pytest.mark.slow
 def test_jacobian(x):
     jacobian = pytensor.gradient.jacobian(pt.tanh(x) * x.sum(), x)
     compare_onnx_and_py([x], jacobian, [values(4)], also=[[values(0)], [values(1)]])
 
 
+@pytest.mark.slow
 def test_fewer_steps_than_the_sequence_has(x, x0):
     n = pt.iscalar("n")
     y = scan(lambda e, y: e * y + 0.5 * y, sequences=[x], outputs_info=[x0], n_steps=n)
@@ -134,6 +141,7 @@ def test_matrix_power():
     compare_onnx_and_py([m, n], pt.grad(y[-1].sum(), m), [MATRIX, 4], rtol=RTOL)
 
 
+@pytest.mark.slow
 def test_update_at_an_index(x):
     where = pt.lvector("where")
     y = scan(
@@ -147,6 +155,7 @@ def test_update_at_an_index(x):
     compare_onnx_and_py([x, where], gradient, first, also=[other], rtol=RTOL)
 
 
+@pytest.mark.slow
 def test_loops_within_loops():
     m = pt.tensor3("m")
 
@@ -160,6 +169,7 @@ def test_loops_within_loops():
     compare_onnx_and_py([m], pt.grad((y**2).sum(), m), [values(2, 3, 4)], rtol=RTOL)
 
 
+@pytest.mark.slow
 def test_loops_over_the_results_of_loops(x):
     a = scan(lambda e, y: e + 0.5 * y, sequences=[x], outputs_info=[pt.zeros(())])
     b = scan(lambda e, f, y: e * f + 0.1 * y, sequences=[a, x], outputs_info=[pt.ones(())])
@@ -168,12 +178,14 @@ def test_loops_over_the_results_of_loops(x):
     compare_onnx_and_py([x], pt.grad((c**2).sum(), x), first, also=others, rtol=RTOL)
 
 
+@pytest.mark.slow
 def test_gradient_runs_as_an_onnx_scan(x, x0):
     y = scan(lambda e, y: pt.tanh(e * 0.5 + y), sequences=[x], outputs_info=[x0])
     program = compare_onnx_and_py([x, x0], pt.grad(y.sum(), x), [values(5), 0.5], rtol=RTOL)
     assert loops(program) == ["Scan"], "the gradient is a linear recurrence"
 
 
+@pytest.mark.slow
 def test_a_gradient_stores_no_steps_that_nothing_reads():
     x = pt.tensor("x", shape=(20,))
     steps = pytensor.scan(

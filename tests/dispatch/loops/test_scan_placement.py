@@ -23,6 +23,7 @@ def values(*shape):
     return np.random.default_rng(1).normal(size=shape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS)
 def test_recurrent_network_and_its_gradients(options):
     x, start, w = pt.matrix("x"), pt.vector("start"), pt.matrix("w")
@@ -52,6 +53,7 @@ def test_loop_in_a_function(options, length):
     compare_onnx_and_py([a, b], outputs, [np.arange(float(length)), 1.0], **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS)
 def test_gradient_of_a_loop_in_a_function(options):
     x, w = pt.matrix("x"), pt.matrix("w")
@@ -101,6 +103,7 @@ def test_loops_in_branches(c_value):
     compare_onnx_and_py([x, c], y, first, also=others)
 
 
+@pytest.mark.slow
 def test_branches_in_a_loop_in_a_branch():
     x, c = pt.vector("x"), pt.scalar("c")
     y = scan(

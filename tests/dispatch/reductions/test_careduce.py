@@ -97,6 +97,7 @@ MESSAGES = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", MESSAGES)
 def test_an_extremum_of_nothing_is_an_error(name):
     forms = [(dtype, (3, 0), 1) for dtype in DTYPES]
@@ -246,6 +247,7 @@ def finite(dtype: str) -> st.SearchStrategy:
     return st.floats(0.5, 2, width=np.dtype(dtype).itemsize * 8)
 
 
+@pytest.mark.slow
 @holds_for(
     data=st.data(),
     name=st.sampled_from(["sum", "prod", "mean", "var", "all", "any"]),
@@ -261,6 +263,7 @@ def test_sums_agree_on_any_shape(data, name, dtype):
     compare_onnx_and_py([x], REDUCTIONS[name](x, axis=axis), [value], atol=atol, rtol=rtol)
 
 
+@pytest.mark.slow
 @holds_for(data=st.data(), name=st.sampled_from(["max", "argmax"]), dtype=st.sampled_from(DTYPES))
 def test_extrema_agree_on_any_shape(data, name, dtype):
     value = data.draw(hnp.arrays(dtype, shapes(), elements=elements(dtype)))
@@ -352,6 +355,7 @@ def test_gradients_of_softmax_agree(function):
     compare_onnx_and_py([x], pt.grad(cost, x), [rng.normal(size=(2, 3))], rtol=1e-11)
 
 
+@pytest.mark.slow
 @holds_for(data=st.data(), function=st.sampled_from([softmax, log_softmax]))
 def test_softmax_agrees_on_any_shape(data, function):
     dtype = data.draw(st.sampled_from(FLOATS))

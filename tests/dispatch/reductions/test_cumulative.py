@@ -72,6 +72,7 @@ def test_cumulative_product_is_one_operator_where_the_opset_has_it():
     assert op_types(program) == ["CumProd"]
 
 
+@pytest.mark.slow
 @holds_for(
     data=st.data(),
     dtype=st.sampled_from([d for d in DTYPES if d not in FLOATS] + ["float64"]),

@@ -387,6 +387,7 @@ def test_checked_size_is_known_to_be_the_size():
     assert "Reshape" not in op_types(program)
 
 
+@pytest.mark.slow
 def test_marks_for_gradients_leave_no_node():
     x = pt.vector("x")
     marked = [

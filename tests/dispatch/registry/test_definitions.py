@@ -305,6 +305,7 @@ def test_an_expression_is_evaluated_once_for_all_models():
     assert sorted(map(str, sizes)) == ["2", "None"]
 
 
+@pytest.mark.slow
 def test_files_with_checks_that_hold_for_known_sizes_load_without_warnings(capfd):
     a = pt.matrix("a", shape=(4, 4))
     file = export_onnx([a], pt.linalg.solve_triangular(pt.linalg.cholesky(a), a), verify=False)

@@ -24,6 +24,7 @@ def test_one_function_serves_all_calls_ranks_and_shapes():
     assert function_names(program).count("Erfc_float64") == 1
 
 
+@pytest.mark.slow
 def test_each_dtype_has_a_function_of_its_own():
     x = pt.matrix("x")
     single = pt.cast(x, "float32")

@@ -127,6 +127,7 @@ def test_operations_that_rewrites_replace_are_named_as_they_were_written(operati
         assert "LUFactor" not in message
 
 
+@pytest.mark.slow
 def test_operations_within_loops_are_named_as_they_were_written():
     def step(x):
         return pt.tanh(inverse_of(x) @ b)
@@ -153,6 +154,7 @@ def test_each_line_is_listed_once():
         assert sorted(subjects(message)) == ["Rosette", "inv", "inv"]
 
 
+@pytest.mark.slow
 def test_gradients_have_the_line_of_the_user():
     x = v
     for _ in range(12):

@@ -44,6 +44,7 @@ def test_dimensions_shuffle_in_every_dtype(dtype):
     assert op_types(program) == ["Squeeze", "Transpose", "Unsqueeze"]
 
 
+@pytest.mark.slow
 @holds_for(data=st.data(), dtype=st.sampled_from(DTYPES))
 def test_any_shuffle_agrees(data, dtype):
     shape = data.draw(shapes())

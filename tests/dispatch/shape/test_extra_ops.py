@@ -79,6 +79,7 @@ def test_spaces(endpoint, space, count):
     compare_onnx_and_py([start, stop, n], outputs, [1.5, 4.0, count])
 
 
+@pytest.mark.slow
 def test_space_between_arrays_and_its_gradient():
     start, stop = pt.vector("start"), pt.vector("stop")
     space = pt.linspace(start, stop, 5, axis=-1)

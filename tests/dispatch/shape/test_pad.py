@@ -32,6 +32,7 @@ def test_wrapping_before_onnx_has_it():
     assert op_types(program) == ["Gather", "Gather"]
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_elements_and_constants_of_every_dtype(dtype):
     values = np.resize(special_values(dtype)[:6], (3, 4))
@@ -128,6 +129,7 @@ def test_lengths_of_statistics(mode, length):
     compare_onnx_and_py([x], pt.pad(x, 2, mode, stat_length=length), [values])
 
 
+@pytest.mark.slow
 def test_a_length_that_the_graph_computes():
     x, n = pt.matrix("x"), pt.lscalar("n")
     values = np.random.default_rng(4).normal(size=(3, 4))
@@ -135,6 +137,7 @@ def test_a_length_that_the_graph_computes():
     compare_onnx_and_py([x, n], outputs, [values, 2])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mode", ["maximum", "minimum", "mean"])
 def test_nan_and_infinity_are_kept(mode):
     x = pt.matrix("x")
@@ -163,6 +166,7 @@ def test_symmetric_padding_of_a_static_array_gathers_constant_positions():
     assert op_types(program) == ["Gather", "Gather"]
 
 
+@pytest.mark.slow
 @holds_for(
     data=st.data(),
     mode=st.sampled_from(MODES),
@@ -187,6 +191,7 @@ def test_images_of_a_dynamic_batch_are_reflected_by_one_operator(batch):
     assert op_types(program) == ["Pad"]
 
 
+@pytest.mark.slow
 def test_gradient_of_a_constant_padding_is_a_slice():
     x = pt.tensor("x", shape=(None, 3))
     gradient = pytensor.grad((pt.pad(x, ((1, 2), (0, 3)), constant_values=2.0) ** 3).sum(), x)

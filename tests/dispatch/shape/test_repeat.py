@@ -73,6 +73,7 @@ class TestRepeat:
         compare_onnx_and_py([x, n], gradient, [np.arange(3.0), np.array([2, 0, 3])])
 
 
+@pytest.mark.slow
 @holds_for(data=st.data(), shape=shapes(min_dims=1, max_dims=3, max_side=4), static=st.booleans())
 def test_any_array_repeats_as_in_numpy(data, shape, static):
     values = data.draw(hnp.arrays("float32", shape))

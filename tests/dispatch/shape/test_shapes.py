@@ -294,6 +294,7 @@ def reshapes(draw):
     return shape, tuple(target)
 
 
+@pytest.mark.slow
 @holds_for(drawn=reshapes(), dtype=st.sampled_from(DTYPES), symbolic=st.booleans())
 def test_any_reshape(drawn, dtype, symbolic):
     shape, target = drawn

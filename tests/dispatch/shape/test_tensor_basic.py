@@ -268,6 +268,7 @@ def partitions(draw):
     return tuple(shape), axis, sizes
 
 
+@pytest.mark.slow
 @holds_for(drawn=partitions(), dtype=st.sampled_from(DTYPES), static=st.booleans())
 def test_any_split_and_join(drawn, dtype, static):
     shape, axis, sizes = drawn

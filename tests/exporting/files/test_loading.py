@@ -61,6 +61,7 @@ def test_one_output_is_in_a_list_where_the_exported_program_has_it_so(tmp_path, 
     assert isinstance(load(tmp_path / "selected.onnx")([1.0]), np.ndarray)
 
 
+@pytest.mark.slow
 def test_a_loaded_program_takes_and_returns_the_values_of_the_exported_one(pair):
     z, m = np.array([1 + 2j, 3]), scipy.sparse.csc_matrix([[0.0, 5.0], [7.0, 0.0]])
     for _ in range(2):

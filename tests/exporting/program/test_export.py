@@ -341,6 +341,7 @@ def adam_step(loss, parameters, rate):
     return updates
 
 
+@pytest.mark.slow
 def test_adam_step_exported_as_one_file_trains_with_onnxruntime_alone(tmp_path):
     rng = np.random.default_rng(0)
 

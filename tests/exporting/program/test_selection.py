@@ -21,6 +21,7 @@ def program() -> ONNXProgram:
     return compile_onnx([x, y, z], outputs)
 
 
+@pytest.mark.slow
 def test_values_inputs_and_nodes(program: ONNXProgram, tmp_path: Path) -> None:
     total = program.select("sum")
     assert [v.name for v in total.inputs] == ["x"]

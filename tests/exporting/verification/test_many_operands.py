@@ -65,6 +65,7 @@ def test_forty_operands_are_verified(name):
         assert "equal to PyTensor" in str(program.verify().verification)
 
 
+@pytest.mark.slow
 def test_hundreds_of_operands_are_verified():
     xs = [pt.scalar(f"x{i}") for i in range(300)]
     program = export_onnx(xs, pt.add(*(pt.exp(x) for x in xs)))

@@ -119,6 +119,7 @@ def test_state_is_narrowed_and_computed_on():
     assert program.state["total"] == np.float32(1.75)
 
 
+@pytest.mark.slow
 def test_compiled_functions_with_fused_operations_are_narrowed():
     x = pt.vector("x")
     function = pytensor.function([x], pt.exp(x) * 2 + 1 / (1 + x**2), mode="JAX")

@@ -130,6 +130,7 @@ def test_inputs_are_sampled_as_long_as_the_state():
     assert "equal to PyTensor on sampled inputs (x [11])" in str(program.verification)
 
 
+@pytest.mark.slow
 def test_one_long_and_one_short_vector_are_sampled():
     """Coefficients and the state of a differential equation of two variables."""
     x, y = pt.vector("x"), pt.vector("y")
@@ -312,6 +313,7 @@ def test_wrong_weights_of_an_ill_conditioned_network_are_refused(weights, layer,
         program.verify()
 
 
+@pytest.mark.slow
 def test_wrong_operators_of_an_ill_conditioned_network_are_refused(weights):
     x = pt.tensor("x", shape=(3, 8), dtype="float32")
     with pytest.raises(VerificationError):
@@ -320,6 +322,7 @@ def test_wrong_operators_of_an_ill_conditioned_network_are_refused(weights):
         export_onnx([x], network(Halve()(x), weights))
 
 
+@pytest.mark.slow
 def test_few_wrong_elements_are_refused_beside_ill_conditioned_ones():
     """A quarter of the elements is chaotic, another quarter wrong."""
     x = pt.vector("x", dtype="float32")

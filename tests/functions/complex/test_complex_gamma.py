@@ -37,6 +37,7 @@ def exact(function, values):
         return np.array([complex(function(mpmath.mpc(complex(value)))) for value in values])
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("values", [circles(INNER), beside_the_real_axis()], ids=["plane", "axis"])
 def test_gamma_is_accurate(computed, values):
     dtype, f = computed
@@ -73,6 +74,7 @@ def test_gamma_far_from_zero_has_the_error_of_its_exponent():
     assert (abs(found - wanted) <= 5e-16 * size * abs(wanted)).all()
 
 
+@pytest.mark.slow
 def test_real_numbers_have_the_results_of_the_real_functions():
     z, x = pt.zvector("z"), pt.vector("x")
     results = [pt.gamma(z), pt.gamma(x), pt.psi(z), pt.psi(x)]

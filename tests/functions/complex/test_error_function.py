@@ -10,6 +10,7 @@ import scipy.special
 SIZES = (1e-200, 1e-3, 0.1, 1.0, 4.0, 6.5, 10.0)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("dtype", "tolerance"), [("complex128", 1e-13), ("complex64", 2e-7)])
 def test_errors_by_region(dtype, tolerance):
     z = pt.vector("z", dtype=dtype)
@@ -22,6 +23,7 @@ def test_errors_by_region(dtype, tolerance):
     np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=0)
 
 
+@pytest.mark.slow
 def test_limits():
     z = pt.zvector("z")
     parts = np.array([0.0, -0.0, 1.0, -3.0, 30.0])

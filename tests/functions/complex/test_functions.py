@@ -104,6 +104,7 @@ def test_limits_and_sides_of_branch_cuts_are_those_of_numpy(computed):
             np.testing.assert_array_equal(np.signbit(a[zeros]), np.signbit(b[zeros]), name)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", ["complex128", "complex64"])
 def test_arithmetic_at_limits(dtype):
     z, w, x = pt.matrix("z", dtype=dtype), pt.matrix("w", dtype=dtype), pt.matrix("x", dtype="int8")

@@ -38,6 +38,7 @@ def test_one_triangle_is_read_at_any_size(factorise):
         np.testing.assert_allclose(factorise(given), np.linalg.cholesky(a), rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_empty_matrices_and_batches_have_empty_factors(factorise, factorise_batch):
     assert factorise(np.zeros((0, 0))).shape == (0, 0)
     for shape in ((0, 3, 3), (2, 0, 0), (0, 0, 0)):

@@ -24,7 +24,7 @@ def decompose():
 @pytest.mark.parametrize(
     "n", [1, 2, 3, 10, *(pytest.param(n, marks=pytest.mark.slow) for n in (33, 100))]
 )
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_residuals_are_lapacks(n, decompose):
     classes = complex_matrices(n)
     if n == 100:

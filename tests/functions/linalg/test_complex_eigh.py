@@ -23,6 +23,7 @@ def decompose():
     return pytensor.function([x], eigh(x), mode="ONNX")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("shape", [(2, 3, 4), (0, 1, 3), (1, 2, 1), (2, 1, 0), (1, 1, 30)])
 def test_eigenvectors_solve_the_equation(shape, decompose):
     a = hermitian(generator(1), *shape)
@@ -86,6 +87,7 @@ def test_files_are_verified_and_keep_complex64():
     np.testing.assert_allclose(a @ v, v * w, rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_vectors_are_moved_but_not_computed_with():
     x = pt.zmatrix("x")
     _, v = eigh(x)

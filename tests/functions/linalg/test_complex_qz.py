@@ -51,7 +51,7 @@ def assert_standard(aa, bb, alpha, beta):
         pytest.param(100, marks=pytest.mark.slow),
     ],
 )
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_backward_errors_are_lapacks(n, decompose):
     names, a, b = zip(*list(classes(n))[:: 80 if n == 100 else 1], strict=True)
     a, b = np.stack([turned(x) for x in a]) * np.exp(0.7j), np.stack([shaken(x) for x in b])

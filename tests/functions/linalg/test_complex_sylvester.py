@@ -31,7 +31,7 @@ def normal(*shape, seed=0):
 
 
 @pytest.mark.parametrize(("m", "n"), [(1, 2), (2, 2), (7, 10)])
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_residuals_are_lapacks(m, n, solve):
     firsts, seconds = complex_matrices(m), complex_matrices(n)
     for name, a in firsts.items():
@@ -73,6 +73,7 @@ def test_equations_without_one_solution_are_nan(solve):
         assert np.isnan(solve(a, b, np.ones((2, 2)))).all()
 
 
+@pytest.mark.slow
 def test_empty_and_non_finite_operands(solve):
     for m, n in ((0, 0), (0, 2), (2, 0)):
         assert solve(np.eye(m), np.eye(n), np.zeros((m, n))).shape == (m, n)

@@ -38,6 +38,7 @@ def assert_largest_are_positive(columns):
     np.testing.assert_allclose(largest, np.abs(largest), **NEAR)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_eigh(dtype):
     a = matrices(dtype) + adjoint(matrices(dtype))
@@ -51,6 +52,7 @@ def test_eigh(dtype):
         assert_largest_are_positive(v)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_eig(dtype):
     a = matrices(dtype)
@@ -75,6 +77,7 @@ def test_svd(dtype):
         assert (weighted_sums(u) > 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_schur(dtype):
     a = matrices(dtype)

@@ -23,6 +23,7 @@ def decompose_batch(compiled):
     return compiled([x], pt.linalg.eigh(x))
 
 
+@pytest.mark.slow
 def test_matrices_of_no_and_one_element_are_decomposed(decompose, decompose_batch):
     assert [x.shape for x in decompose(np.zeros((0, 0)))] == [(0,), (0, 0)]
     for a in (0.0, -3.0, 1e-310, 1e308):
@@ -85,6 +86,7 @@ def test_matrices_that_are_not_square_are_refused(decompose):
         decompose(np.ones((2, 3)))
 
 
+@pytest.mark.slow
 def test_gradients_are_pytensors():
     x = pt.matrix("x")
     w, v = pt.linalg.eigh(x)
@@ -96,6 +98,7 @@ def test_gradients_are_pytensors():
     compare_onnx_and_py([x], gradients, [a], rtol=1e-10, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_vectors_are_verified_with_their_signs():
     x, y = pt.matrix("x"), pt.tensor3("y", dtype="float32")
     w, v = pt.linalg.eigh(x)

@@ -16,6 +16,7 @@ def exponential():
     return compile_onnx([x], pt.linalg.expm(x), verify=False)
 
 
+@pytest.mark.slow
 def test_exponentials_of_a_batch_are_pytensors_and_so_are_gradients():
     x = pt.tensor3("x")
     scales = np.array([0.0, 1e-8, 1.0, 30.0])[:, None, None]
@@ -24,6 +25,7 @@ def test_exponentials_of_a_batch_are_pytensors_and_so_are_gradients():
     compare_onnx_and_py([x], [y, pt.grad(pt.log1p(y**2).sum(), x)], [a], rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_errors_are_small_beside_mpmath(exponential):
     for scale in (1e-3, 0.5, 3.0, 20.0):
         a = scale * generator(2).normal(size=(4, 4))

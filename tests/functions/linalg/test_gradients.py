@@ -29,6 +29,7 @@ def gradients():
     return [pytensor.function([a, b], found, mode=m, on_unused_input="ignore") for m in MODES]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("n", [0, 1, 2, 6])
 def test_gradients_are_pytensors(n, gradients):
     a, b = random_positive(n), generator(n).normal(size=(n, 2))

@@ -24,6 +24,7 @@ def test_pseudo_inverses_are_pytensors_for_any_shape():
         np.testing.assert_allclose(program(value)[0], np.linalg.pinv(value), rtol=0, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_pseudo_inverses_of_singular_and_non_finite_matrices():
     x = pt.matrix("x")
     regular = generator(3).normal(size=(4, 3))

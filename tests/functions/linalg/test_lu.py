@@ -45,6 +45,7 @@ def test_pivots_of_equal_magnitude_are_chosen_as_by_lapack(factorise, factorise_
                 np.testing.assert_allclose(found, factors, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_factors_of_singular_matrices_are_scipys():
     x, y = pt.matrix("x"), pt.tensor3("y")
     a = np.array([[0.0, 1, 2], [0, 3, 4], [0, 3, 5]])
@@ -104,6 +105,7 @@ def test_permutations_of_pivots_are_pytensors(inverse):
     assert program(np.zeros(0, "int32"))[0].shape == (0,)
 
 
+@pytest.mark.slow
 def test_systems_with_factors_are_solved_as_by_pytensor():
     a, b, c = pt.matrix("a"), pt.vector("b"), pt.matrix("c")
     factors = pt.linalg.lu_factor(a)
@@ -114,6 +116,7 @@ def test_systems_with_factors_are_solved_as_by_pytensor():
     compare_onnx_and_py([a, b, c], results, [normal(6, 6), normal(6), normal(6, 2)], rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_determinants_are_pytensors():
     x, y = pt.matrix("x"), pt.tensor3("y")
     sign, logarithm = SLogDet()(x)
@@ -143,6 +146,7 @@ def test_determinants_within_range_have_partial_products_beyond_it(dtype):
     assert_allclose(det(np.array(ends, dtype)), [0, largest / 8, np.nan], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_gradients_are_pytensors():
     x = pt.matrix("x")
     lower, upper = pt.linalg.lu(x)[1:]
@@ -156,6 +160,7 @@ def test_gradients_are_pytensors():
     compare_onnx_and_py([x], gradients, [normal(5, 5)], rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.few(1)
 def test_matrices_that_are_not_square_are_refused(factorise, factorise_batch):
     for solve, shape in ((factorise, (2, 3)), (factorise_batch, (2, 3, 2))):
         with pytest.raises(ValueError, match="dimension"):

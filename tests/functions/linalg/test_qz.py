@@ -62,7 +62,7 @@ def assert_standard(aa, bb):
         pytest.param(64, marks=pytest.mark.sweep),
     ],
 )
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_backward_errors_are_lapacks(n, decompose):
     names, a, b = zip(*classes(n), strict=True)
     # LAPACK is exact by chance where both matrices have the form already.
@@ -97,6 +97,7 @@ def test_empty_and_non_finite_matrices(decompose):
         assert np.isfinite(x[3]).all()
 
 
+@pytest.mark.slow
 def test_shapes_that_do_not_fit_are_refused(decompose):
     for shapes in (((2, 3), (2, 3)), ((2, 2), (3, 3)), ((2, 2), (2, 3))):
         with pytest.raises(ValueError, match=r"square|dimensions"):

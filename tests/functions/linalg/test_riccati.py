@@ -42,6 +42,7 @@ def test_solutions_and_gradients_are_pytensors():
     compare_onnx_and_py(matrices, results, equation(3, 2), rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_batches_of_float32_are_pytensors():
     a, b = pt.ftensor3("a"), pt.fmatrix("b")
     x = pt.linalg.solve_discrete_are(a, b, np.eye(2, dtype="f4"), np.eye(1, dtype="f4"))

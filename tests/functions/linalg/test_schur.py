@@ -44,6 +44,7 @@ def assert_decomposed(decompose, a):
     assert_errors(*errors, a)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", sweep_rest(NONSYMMETRIC, HARD))
 def test_backward_errors_are_lapacks(name, decompose):
     for n in (1, 2, 3, 10, 17):
@@ -62,6 +63,7 @@ def test_elements_that_become_tiny_are_no_divisors(decompose):
     assert_decomposed(decompose, a)
 
 
+@pytest.mark.slow
 def test_errors_of_a_batch_are_lapacks(decompose_batch):
     a = np.stack([NONSYMMETRIC[name](6) for name in NONSYMMETRIC])
     t, z = decompose_batch(a)
@@ -124,7 +126,7 @@ def decompose_sorted(compiled):
 @pytest.mark.parametrize(
     "name", sweep_rest([name for name in NONSYMMETRIC if name not in UNSORTED], HARD)
 )
-@pytest.mark.few(2)
+@pytest.mark.slow
 def test_selected_eigenvalues_come_first(name, decompose_sorted):
     for n in (0, 1, 2, 3, 4, 9):
         a = NONSYMMETRIC[name](n)

@@ -22,6 +22,7 @@ def decompose_batch(compiled):
     return compiled([x], pt.linalg.svd(x, full_matrices=False))
 
 
+@pytest.mark.few(36)
 @pytest.mark.parametrize("name", SPECTRA)
 def test_backward_errors_are_lapacks(name, decompose):
     for n in (1, 2, 3, 10, 33, 64):
@@ -39,6 +40,7 @@ def test_backward_errors_of_other_shapes_are_lapacks(decompose):
         assert_decomposed(decompose, np.ones(shape))
 
 
+@pytest.mark.slow
 def test_a_batch_of_reduced_factors_is_decomposed(decompose_batch):
     for shape in ((4, 6, 3), (4, 3, 6)):
         a = generator(3).normal(size=shape)
@@ -108,6 +110,7 @@ def test_norms_and_condition_numbers_are_pytensors():
     compare_onnx_and_py([x], results, [generator(2).normal(size=(4, 6))], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_vectors_are_verified_with_their_signs():
     x = pt.matrix("x")
     for factors in (

@@ -124,6 +124,7 @@ def test_gradients_are_pytensors():
     compare_onnx_and_py([a, b], pt.grad((x**2).sum(), [a, b]), values, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_gradients_of_factors_are_pytensors():
     a, b = pt.matrix("a"), pt.matrix("b")
     factor = pt.linalg.cholesky(a, lower=False)

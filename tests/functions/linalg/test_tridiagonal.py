@@ -31,6 +31,7 @@ def values_of(dtype: str, value: np.ndarray) -> np.ndarray:
     return (shaken(value) if dtype.startswith("complex") else value).astype(dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("batch", "dtype"), CASES)
 def test_factors_and_solutions_are_pytensors(batch, dtype):
     a, c = (pt.tensor(name, dtype=dtype, shape=(None,) * (2 + len(batch))) for name in "ac")
@@ -63,6 +64,7 @@ def test_two_systems_share_the_factors():
     assert sum(name.startswith("LUFactorTridiagonal") for name in called) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_residuals_are_lapacks(dtype):
     a, b = pt.matrix("a", dtype=dtype), pt.matrix("b", dtype=dtype)

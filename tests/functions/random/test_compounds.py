@@ -152,6 +152,7 @@ def test_shapes_are_those_of_sizes_and_parameters():
     assert all(x.size == 0 for x in drawing("ONNX")(0, *values_of_all()))
 
 
+@pytest.mark.slow
 def test_parameters_broadcast_and_give_the_shape():
     generator, n = pt.random.shared_rng(seed=3), pt.lscalar("n")
     mean, p = pt.dvector("mean"), pt.dscalar("p")

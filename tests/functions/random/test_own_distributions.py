@@ -46,6 +46,7 @@ def tail(rng, size, bound):
     return NormalTail(dtype=bound.type.dtype).make_node(rng, size, bound).outputs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_numbers_that_are_not_rejected_have_the_distribution(dtype):
     rng, bounds = pt.random.rng("rng"), pt.vector("bounds", dtype=dtype)

@@ -111,6 +111,7 @@ def test_moments_are_those_of_the_distribution(program):
             assert abs(weights.mean() - expected) < 4 * weights.std() / np.sqrt(n), (h, z, s)
 
 
+@pytest.mark.slow
 def test_small_samples_have_the_distribution(program):
     h, z = np.array([[0.01, 2], [0.3, 0], [0.9, -5], [1.5, 0.1], [13.2, 2]]).T
     drawn = program(state_of(2), 4_000, h, z)
@@ -175,6 +176,7 @@ def proposals():
     return pytensor.function(inputs, propose(*inputs, concentration_of(inputs[2])), mode="ONNX")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("h", "c"), [(64.3, 0.0), (100.0, 0.3), (500.0, 1.0), (1e4, 0.05)])
 def test_large_numbers_are_accepted_by_their_density(proposals, h, c):
     """The density is the product of the density of accepted proposals and their derivative."""
@@ -233,6 +235,7 @@ def test_tiny_shapes_are_drawn(program):
     assert (drawn >= 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("h", [0.0, -1.0, np.nan])
 def test_shapes_that_are_not_positive_are_refused(h):
     rng, shape = pt.random.rng("rng"), pt.scalar("h")

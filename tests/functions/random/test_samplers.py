@@ -36,6 +36,7 @@ def test_threefry_gives_the_published_answers(rank):
         np.testing.assert_array_equal(np.transpose(results), expected)
 
 
+@pytest.mark.slow
 def test_draws_are_equal_to_those_of_the_reference_in_every_bit():
     state, n = state_variable("state"), pt.scalar("n", dtype="int64")
     outputs = [result for op in BITS for result in op(state, n)]
@@ -47,6 +48,7 @@ def test_draws_are_equal_to_those_of_the_reference_in_every_bit():
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_normal_numbers_are_those_of_the_reference(dtype):
     state, n = state_variable("state"), pt.scalar("n", dtype="int64")

@@ -38,6 +38,7 @@ def probabilities(n: int, theta: float, lam: float) -> np.ndarray:
     return np.exp(np.log(theta) + (k - 1) * np.log(rate) - rate - gammaln(k + 1)) * inside
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("theta", "lam"), [(3.0, 0.5), (4.0, 0.0), (4.0, -0.5), (900.0, 0.1)])
 def test_draws_have_the_exact_probabilities(
     documented: dict[str, Any], theta: float, lam: float

@@ -10,6 +10,7 @@ from tests.functions.special.accuracy import DTYPES, compile_definition
 inf, nan = np.inf, np.nan
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_values_at_zeros_and_infinities_are_those_of_scipy(dtype):
     v, x = (
@@ -98,6 +99,7 @@ def test_orders_of_any_size_and_much_larger_arguments():
             assert abs(value * mp.sqrt(mp.pi * w / 2) - wave) < 1e-14
 
 
+@pytest.mark.slow
 def test_gradients_by_the_argument():
     v, x = pt.vectors("v", "x")
     points = [np.array([0.0, 1.0, 2.5, -1.5, 30.0]), np.array([0.5, 3.0, 7.0, 20.0, 25.0])]

@@ -16,6 +16,7 @@ inf, nan = np.inf, np.nan
 NAMES = ["BetaIncByFirst", "BetaIncBySecond"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_values_at_the_ends_of_x_are_zero_and_outside_of_the_domain_nan(name):
     a, b, x = np.array(
@@ -68,6 +69,7 @@ def test_gradients_of_pytensor_have_no_loop():
     assert "Loop" not in operators
 
 
+@pytest.mark.slow
 def test_another_loop_stays():
     a, x = pt.vectors("a", "x")
     gradient = pt.grad(pt.gammainc(a, x).sum(), a)

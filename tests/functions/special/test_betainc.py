@@ -41,6 +41,7 @@ def test_tiny_parameters_leave_all_weight_at_the_ends():
     np.testing.assert_allclose(found, b / (a + b), rtol=1e-15)
 
 
+@pytest.mark.slow
 def test_elements_for_which_the_quadrature_finds_no_interval_are_nan(monkeypatch):
     monkeypatch.setattr(betainc, "_widest", lambda d, mass, last: pt.ones_like(d) * 0.9)
     run = compile_definition.__wrapped__("BetaInc", "float64")
@@ -65,6 +66,7 @@ def test_arguments_broadcast_and_are_cast_as_by_pytensor():
     compare_onnx_and_py([a, b, x, half, k, empty], outputs, values)
 
 
+@pytest.mark.slow
 def test_betainc_runs_in_functions_and_loops():
     a, b, x = pt.vectors("a", "b", "x")
     values = [np.array([0.5, 2.0, 300.0]), np.array([0.3, 5.0, 29.0]), np.array([0.1, 0.5, 0.9])]
@@ -80,6 +82,7 @@ def test_tiny_parameters_beside_large_ones_overflow_nowhere():
     np.testing.assert_array_equal(compile_definition("BetaInc", "float64")(a, b, x), np.ones(3))
 
 
+@pytest.mark.slow
 def test_the_tiniest_numbers_have_results():
     """Rounding errors of their logarithms have no floats."""
     a, b, x = pt.dvectors("a", "b", "x")

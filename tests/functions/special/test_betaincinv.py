@@ -86,6 +86,7 @@ def test_it_inverts_the_function():
     np.testing.assert_array_less(np.abs(found - p), 1e-13 * p + 3e-16 * (1 + slope))
 
 
+@pytest.mark.slow
 def test_elements_that_do_not_converge_are_nan(monkeypatch):
     monkeypatch.setattr(betaincinv, "_STEPS", 1)
     run = compile_definition.__wrapped__("BetaIncInv", "float64")

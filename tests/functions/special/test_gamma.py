@@ -138,6 +138,7 @@ def test_fitted_functions_meet_at_their_seams_exactly(name, module):
 FUNCTIONS = (pt.gammaln, pt.psi, pt.gamma, pt.tri_gamma)
 
 
+@pytest.mark.slow
 def test_integers_are_cast_as_by_pytensor():
     x, small = pt.vector("x", dtype="int64"), pt.vector("small", dtype="int8")
     values = [np.array([0, 1, 2, 5, 30]), np.array([1, 3, 5], "int8")]
@@ -145,6 +146,7 @@ def test_integers_are_cast_as_by_pytensor():
     compare_onnx_and_py([x, small], outputs, values, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_gradients_run_in_functions_and_loops():
     x = pt.vector("x")
     value = np.array([-1.3, 0.2, 1.0, 1.5, 4.0, 30.0])

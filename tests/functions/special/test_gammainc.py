@@ -16,6 +16,7 @@ inf, nan = np.inf, np.nan
 NAMES = {"GammaInc": pt.gammainc, "GammaIncC": pt.gammaincc}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", NAMES)
 def test_values_at_the_ends_of_the_domain_are_those_of_scipy(name, dtype):
@@ -57,7 +58,7 @@ def test_elements_that_do_not_converge_are_nan(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_arguments_broadcast_and_are_cast_as_by_pytensor(name):
     a, x = pt.col("a", dtype="float32"), pt.vector("x", dtype="float64")
     k, half = pt.scalar("k", dtype="int64"), pt.vector("half", dtype="float16")

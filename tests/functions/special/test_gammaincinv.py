@@ -65,6 +65,7 @@ def test_inverses_round_trip(name):
     np.testing.assert_array_less(np.abs(forward - p), 1e-14 * p + 1e-15 * (1 + slope))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_elements_that_do_not_converge_are_nan(name, monkeypatch):
     monkeypatch.setattr(gammainc, "_NEWTON_STEPS", 1)
@@ -73,7 +74,7 @@ def test_elements_that_do_not_converge_are_nan(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_gradients_run_in_functions(name):
     a, p = pt.vector("a"), pt.vector("p")
     values = [np.array([0.5, 2.0, 30.0]), np.array([0.3, 0.9, 0.01])]

@@ -19,6 +19,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients(name):
     function, points = FUNCTIONS[name]
@@ -29,6 +30,7 @@ def test_gradients(name):
     compare_onnx_and_py([x], results, [points], rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_gradients_of_owens_t():
     h, a = pt.vectors("h", "a")
     total = pt.owens_t(h, a).sum()
@@ -37,6 +39,7 @@ def test_gradients_of_owens_t():
     compare_onnx_and_py([h, a], [total, *first, *second], [3 * CENTERED, CENTERED[::-1]])
 
 
+@pytest.mark.slow
 def test_owens_t_broadcasts_and_casts():
     h, a = pt.col("h", dtype="float32"), pt.row("a", dtype="int8")
     compare_onnx_and_py(
@@ -44,6 +47,7 @@ def test_owens_t_broadcasts_and_casts():
     )
 
 
+@pytest.mark.slow
 def test_shapes_and_integers():
     shapes, dtypes = [(), (2, 0, 3)], ["int8", "int64"]
     values = [np.full(shape, 0.25) for shape in shapes]

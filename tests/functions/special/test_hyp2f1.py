@@ -96,6 +96,7 @@ def test_terms_that_grow_again_next_to_a_zero_of_the_third_parameter_count():
     np.testing.assert_allclose(found, expected, rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_a_number_has_the_value_of_an_array_of_it():
     rows = [(0.5, 1.3, 2.1, -30), (1, 2, 3.5, 0.7), (-3, 0.2, -1.0001, 0.4), (1.5, 2.5, 0.2, 0.1)]
     numbers = pt.scalars("a", "b", "c", "z")
@@ -141,6 +142,7 @@ def test_gradients():
     compare_onnx_and_py(inputs, outputs, points, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_shapes_and_dtypes():
     run = compile_definition("Hyp2F1", "float32")
     assert run(*np.zeros((4, 0), "f4")).shape == (0,)

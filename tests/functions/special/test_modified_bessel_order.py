@@ -35,6 +35,7 @@ def test_reflected_orders_whose_second_kind_overflows():
     np.testing.assert_allclose(compile_definition("Ive", "float64")(-v, x), expected, rtol=1e-13)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ["Ive", "Kve"])
 def test_values_at_zeros_and_infinities_are_those_of_scipy(name, dtype):
@@ -61,6 +62,7 @@ def test_gradients_by_the_argument():
     compare_onnx_and_py([v, x], [*results, *first, *second], points, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_gradients_of_orders_zero_and_one():
     x = pt.vector("x")
     first = pt.grad(pt.i0(x).sum(), x)
@@ -130,6 +132,7 @@ def test_functions_are_finite_where_their_exponential_is_not(function, exact, po
     np.testing.assert_allclose(found, expected, rtol=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "rtol"), [("float32", 2e-7), ("float64", 1e-13)])
 def test_derivatives_are_finite_up_to_the_largest_numbers(dtype, rtol):
     x = pt.vector("x", dtype=dtype)
@@ -143,6 +146,7 @@ def test_derivatives_are_finite_up_to_the_largest_numbers(dtype, rtol):
     np.testing.assert_allclose(found, expected, rtol=rtol)
 
 
+@pytest.mark.slow
 def test_products_with_exponentials_of_other_numbers_stay():
     x, y = pt.vectors("xy")
     results = [pt.ive(1, x) * pt.exp(abs(y)), pt.kve(1, x) * pt.exp(-y), pt.ive(1, x) * pt.exp(-x)]
@@ -150,6 +154,7 @@ def test_products_with_exponentials_of_other_numbers_stay():
     compare_onnx_and_py([x, y], results, [np.array([0.5, 3.0]), np.array([1.0, -2.0])], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_sums_of_scaled_functions_keep_their_exponential():
     v, x = pt.matrix("v", shape=(None, 1)), pt.vector("x")
     results = [reduce(pt.ive(v, x), axis=1) * pt.exp(abs(x)) for reduce in (pt.sum, pt.prod)]

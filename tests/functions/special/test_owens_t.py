@@ -32,6 +32,7 @@ def test_two_numbers_have_the_value_of_arrays_of_them(dtype):
     np.testing.assert_allclose(found, expected, rtol=1e-14 if dtype == "float64" else 1e-7)
 
 
+@pytest.mark.slow
 def test_numbers_and_arrays_broadcast():
     h, a, b = pt.scalar("h"), pt.vector("a"), pt.col("b")
     values = [np.array(0.5), np.array([0.2, -3.0]), np.array([[1.5], [0.0]])]

@@ -11,6 +11,7 @@ from tests.functions.special.accuracy import compile_definition
 inf, nan = np.inf, np.nan
 
 
+@pytest.mark.slow
 def test_even_orders_next_to_points_halfway_between_poles_are_accurate_beside_two_terms():
     rng = np.random.default_rng(0)
     n, m = 2.0 * rng.integers(1, 6, 300), rng.integers(0, 30, 300)
@@ -56,6 +57,7 @@ def test_values_at_poles_infinities_and_nan_are_those_of_scipy(dtype):
         np.testing.assert_array_equal(run(orders, points), expected)
 
 
+@pytest.mark.slow
 def test_orders_and_numbers_broadcast_and_are_cast_as_by_pytensor():
     n, x = pt.col("n", dtype="int8"), pt.vector("x", dtype="float64")
     k, whole = pt.scalar("k", dtype="uint16"), pt.matrix("whole", dtype="int32")
@@ -79,6 +81,7 @@ def test_empty_arrays_and_scalars():
     compare_onnx_and_py([n, x, k, y], [pt.polygamma(n, x), pt.polygamma(k, y)], values)
 
 
+@pytest.mark.slow
 def test_third_and_fourth_derivatives_of_gammaln():
     x = pt.vector("x")
     result = pt.gammaln(x)

@@ -53,7 +53,7 @@ def test_every_case_is_in_the_table_of_accuracy():
 
 
 @pytest.mark.parametrize(("name", "dtype"), sweep_rest(product(cases(), DTYPES), TELLING))
-@pytest.mark.few(20)
+@pytest.mark.few(15)
 def test_errors_of_definitions_and_functions_are_within_their_bounds(name, dtype):
     # The operators of the runtime serve in float32, some with larger errors.
     if dtype == "float32" and cases()[name].op_type in OPERATORS:

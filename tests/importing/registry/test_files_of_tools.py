@@ -98,6 +98,7 @@ def test_a_file_of_pytorch(name):
         assert len(program.model.graph) <= 1.05 * len(model.graph.node)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_the_gradient_of_a_file_of_pytorch_equals_differences(name):
     make, shape = FILES[name]

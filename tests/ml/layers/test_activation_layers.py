@@ -114,6 +114,7 @@ def test_a_gradient_shares_what_its_function_computes():
     assert "Gelu" not in names
 
 
+@pytest.mark.slow
 def test_activations_of_pytensor_ml_are_operators():
     ml = pytest.importorskip("pytensor_ml.activations")
     operators = {

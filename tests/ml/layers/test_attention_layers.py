@@ -20,6 +20,7 @@ def heads(name, batch=None, count=4, length=None):
     return pt.tensor(name, shape=(batch, count, length, 2))
 
 
+@pytest.mark.slow
 def test_layer_becomes_one_operation():
     x = pt.tensor("x", shape=(None, None, 8))
     assert attentions([layers.MultiheadAttention("m", n_embd=8, n_head=4)(x)]) == 1
@@ -27,6 +28,7 @@ def test_layer_becomes_one_operation():
     assert attentions([attend(heads("q"), heads("k"), heads("v"), is_causal=True)]) == 1
 
 
+@pytest.mark.slow
 def test_layer_whose_gradient_is_asked_for_shares_its_parts_with_it():
     x = pt.tensor("x", shape=(None, None, 8))
     output = layers.MultiheadAttention("m", n_embd=8, n_head=4)(x)

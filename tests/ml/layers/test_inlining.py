@@ -69,6 +69,7 @@ def test_second_derivatives_of_layers_are_inlined():
     assert not any(isinstance(node.op, OpFromGraph) for node in fgraph.toposort())
 
 
+@pytest.mark.slow
 def test_gradients_of_functions_and_of_padding_are_inlined():
     x = pt.matrix("x")
     f = OpFromGraph([x], [pt.exp(x) * 2], name="f")

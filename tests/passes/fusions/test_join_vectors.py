@@ -103,6 +103,7 @@ def test_joining_that_gains_nothing_is_left(sizes, formula):
     assert "Split" not in op_types(export_onnx([*x, *y], results, verify=False))
 
 
+@pytest.mark.slow
 def test_long_chains_are_followed_some_way():
     scope = ModelScope(21)
     builder = Builder(scope)

@@ -94,6 +94,7 @@ def test_bodies_of_the_main_graph_are_merged():
     np.testing.assert_array_equal(model.run(), before)
 
 
+@pytest.mark.slow
 def test_guarded_products_have_no_equal_nodes():
     x = pt.vector("x")
     proto = export_onnx([x], pt.polygamma(2, x)).proto
@@ -120,6 +121,7 @@ def test_sizes_that_a_check_compares_stay():
     assert op_types(export_onnx([x, mask], x[mask])).count("Shape") == 2
 
 
+@pytest.mark.slow
 def test_functions_and_their_branches_have_no_equal_nodes():
     order, x = pt.vector("order", shape=(2,)), pt.vector("x", shape=(2,))
     [function] = [

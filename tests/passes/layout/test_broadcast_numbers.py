@@ -62,6 +62,7 @@ def test_results_keep_their_bits(size, dtype):
         assert np.array_equal(np.signbit(found[:, :, 0, 0]), np.signbit(expected))
 
 
+@pytest.mark.slow
 def test_a_number_gets_axes_in_a_loop():
     x = pt.tensor("x", shape=(None, 1))
     step = pt.scalar("step")

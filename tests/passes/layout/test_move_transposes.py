@@ -271,6 +271,7 @@ def test_no_more_is_transposed_than_before():
     ]
 
 
+@pytest.mark.slow
 def test_long_networks_take_linear_time():
     def network(build, x):
         for _ in range(400):

@@ -8,6 +8,7 @@ from tests.conftest import compare_onnx_and_py
 NOT_FINITE = np.array([[[1, 2, 3], [np.inf, 4, 5]], [[np.nan, 6, 7], [-np.inf, 8, 9]]])
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("shape", [(None, None, None), (None, 2, 3)])
 @pytest.mark.parametrize("antialias", [False, True])

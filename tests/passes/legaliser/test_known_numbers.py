@@ -83,6 +83,7 @@ def test_sums_of_infinities_that_cancel_are_not_asked():
     assert not has_one_sign(build.Concat(magnitude, build.Neg(magnitude), axis=0))
 
 
+@pytest.mark.slow
 def test_the_maximum_of_large_numbers_is_finite():
     x = pt.dvector("x")
     y = pt.max(pt.concatenate([pt.abs(x), pt.ones(1)]))

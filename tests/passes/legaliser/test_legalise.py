@@ -246,6 +246,7 @@ def test_where_selects_in_dtypes_without_a_kernel(dtype):
         np.testing.assert_array_equal(model.run()[0], expected, strict=True)
 
 
+@pytest.mark.slow
 def test_no_double_is_narrowed():
     x, y = pt.matrices("x", "y")
     unary = [pt.erf, pt.erfc, pt.tan, pt.arcsin, pt.arccosh, pt.tanh, pt.sigmoid, pt.softplus]

@@ -138,6 +138,7 @@ def test_integers_beyond_int32_keep_their_order_and_stay_out_of_bounds(huge):
         program(X, np.array([huge, 0]), np.array([0, 0]))
 
 
+@pytest.mark.slow
 def test_draws_compute_with_int64_only_where_words_are():
     """The generator has words of 64 bits, which the processor computes with their places."""
     rng = pytensor.shared(np.random.default_rng(3), name="rng")

@@ -67,7 +67,7 @@ FLOAT_GRAPHS = {
 @pytest.mark.parametrize(
     ("dtype", "in_function"), [("float32", False), ("float32", True), ("float64", False)]
 )
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_graphs_near_wrong_patterns_of_floats_keep_their_results(dtype, in_function):
     x, e = pt.matrix("x", dtype=dtype), pt.scalar("e", dtype=dtype)
     feeds = {"x": RNG.normal(size=(5, 8)).astype(dtype), "e": np.array(0.3, dtype)}

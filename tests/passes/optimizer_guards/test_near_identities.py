@@ -62,6 +62,7 @@ def with_constant_as_argument(x):
     ]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "place", [plain, in_function, in_branch, in_loop, with_constant_as_argument]
 )
@@ -71,6 +72,7 @@ def test_constants_near_neutral_ones_count(place):
     assert_same_at_every_level(program.proto, {"x": VALUES}, program(VALUES), rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_a_function_of_a_constant_near_one_takes_other_numbers():
     x, y = pt.vectors("x", "y")
 
@@ -83,6 +85,7 @@ def test_a_function_of_a_constant_near_one_takes_other_numbers():
         compare_onnx_and_py([x, y], results, [values[0], y_value])
 
 
+@pytest.mark.slow
 def test_constants_made_of_sizes_count():
     x, y = pt.vector("x", dtype="float64"), pt.vector("y", dtype="float64")
     size = pt.cast(y.shape[0], "float64")
@@ -132,6 +135,7 @@ CONSTANTS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.sampled_from(sorted(ARITHMETIC)), CONSTANTS, st.booleans(), st.booleans())
 def test_only_dropped_operations_get_another_form(op_type, constant, first, in_function):
     def emit(build, x, *constants):

@@ -85,6 +85,7 @@ SIZED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(None, None), (2, None, 4), (None, None, None)], ids=str)
 def test_sizes_that_a_session_knows_are_not_narrowed(shape):
     a, b = (pt.tensor(n, dtype="float64", shape=shape) for n in "ab")
@@ -139,6 +140,7 @@ def test_factors_that_are_not_finite_are_no_attributes(factor, rank, dtype, tmp_
 PERMS = [(1, 0, 2), (1, 2, 0), (1, 2, 0, 3), (1, 2, 3, 0)]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("perm", "dtype"),
     [

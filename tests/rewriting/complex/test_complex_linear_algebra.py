@@ -84,6 +84,7 @@ def test_backward_errors_are_lapacks(n, solvers):
             assert errors[0] <= 10 * max(errors[1], 2.2e-16), name
 
 
+@pytest.mark.slow
 def test_empty_singular_and_non_finite_matrices(solvers):
     for shape in ((0, 2, 2), (2, 0, 0)):
         sides = np.zeros((*shape[:2], 3))
@@ -96,6 +97,7 @@ def test_empty_singular_and_non_finite_matrices(solvers):
     assert np.isnan(y).all()
 
 
+@pytest.mark.slow
 def test_single_precision_is_kept():
     a = pt.cmatrix("a")
     compare_onnx_and_py([a], L.inv(a), [TRIANGLE.astype("complex64")], rtol=1e-5, atol=1e-5)

@@ -30,6 +30,7 @@ def agree(inputs, results, samples):
                 np.testing.assert_array_equal(1 / part(found), 1 / part(wanted))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:divide by zero")
 @pytest.mark.parametrize("parts", [FINITE, ALL], ids=["finite", "all"])
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -82,6 +83,7 @@ def test_extremes_of_nothing():
             f(empty)
 
 
+@pytest.mark.slow
 def test_loops_and_medians():
     z = pt.zmatrix("z")
     rows = pytensor.scan(lambda row: pt.sort(row)[::-1], sequences=[z], return_updates=False)

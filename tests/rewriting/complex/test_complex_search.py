@@ -13,6 +13,7 @@ PARTS = pytest.mark.parametrize("parts", [FINITE, ALL], ids=["finite", "all"])
 pytestmark = pytest.mark.filterwarnings("ignore:divide by zero")
 
 
+@pytest.mark.few(1)
 @PARTS
 @COMPLEX
 def test_searches_in_sorted_numbers(dtype, parts):

@@ -6,6 +6,7 @@ import mpmath
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+import pytest
 from hypothesis import strategies as st
 from pytensor.conditional import ifelse
 
@@ -58,6 +59,7 @@ def vectors(draw):
     return dtype, np.array(drawn, "float64").reshape(-1, 2).view("complex128")[:, 0].astype(dtype)
 
 
+@pytest.mark.slow
 @holds_for(drawn=vectors())
 def test_functions_are_accurate(drawn):
     dtype, values = drawn
@@ -87,6 +89,7 @@ def boxes(draw, parts=ALL):
     return dtype, arrays(draw, shape, dtype, parts)
 
 
+@pytest.mark.slow
 @holds_for(drawn=boxes())
 def test_sums_and_tests_of_all_numbers(drawn):
     dtype, z = drawn
@@ -103,6 +106,7 @@ def of_products(dtype):
     return [z], [*(z.prod(axis=axis) for axis in (None, 0, (0, 2))), pt.cumprod(z, axis=2)]
 
 
+@pytest.mark.slow
 @holds_for(drawn=boxes(HALVES))
 def test_products_along_axes(drawn):
     dtype, z = drawn
@@ -140,6 +144,7 @@ def pairs_of_matrices(draw):
     return dtype, [z, w, i, j, np.array(rows, "int64"), np.array(mask, "int8")]
 
 
+@pytest.mark.slow
 @holds_for(drawn=pairs_of_matrices())
 def test_indices_setters_and_joins(drawn):
     dtype, values = drawn
@@ -196,6 +201,7 @@ def factors(draw):
     return dtype, [arrays(draw, shape, dtype) for shape in ((m, k), (k, n), (k,), (2, m, k))]
 
 
+@pytest.mark.slow
 @holds_for(drawn=factors())
 def test_matrix_products(drawn):
     dtype, (z, w, v, t) = drawn
@@ -228,6 +234,7 @@ def sequences(draw):
     return dtype, [*values, np.int8(draw(st.integers(0, 1)))]
 
 
+@pytest.mark.slow
 @holds_for(drawn=sequences())
 def test_loops_and_branches(drawn):
     dtype, (z, x, choice) = drawn

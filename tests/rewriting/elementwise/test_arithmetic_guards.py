@@ -119,6 +119,7 @@ def test_a_matrix_product_with_zeros_is_zeros():
     assert not {"MatMul", "Gemm"} & set(op_types(program))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int8", "uint8", "int64"])
 def test_constants_that_divide_by_zero_or_overflow_are_folded_quietly(dtype):
     x, one, is_float = pt.vector("x", dtype=dtype), np.ones((), dtype), dtype.startswith("float")

@@ -115,6 +115,7 @@ def test_short_and_long_networks_and_their_gradients(n_layers, names):
         np.testing.assert_allclose(y, reference, rtol=1e-9, atol=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("op", "rewrite", "canonizer"),
     [(add, canonize_sum, sum_canonizer), (mul, canonize_product, local_mul_canonizer)],

@@ -25,6 +25,7 @@ def test_one_operation_is_done_in_float32(operation):
     assert len(op_types(program)) == 1
 
 
+@pytest.mark.slow
 @given(*[arrays("float32", 8, elements=floats(width=32))] * 2)
 def test_numpy_rounds_once_and_twice_to_the_same_bits(x, y):
     with np.errstate(all="ignore"):

@@ -28,6 +28,7 @@ def test_each_residual_layer_adds_two_terms(n_layers, swapped):
     assert lengths([x], [h], ps.Add) == [2] * n_layers
 
 
+@pytest.mark.slow
 def test_each_layer_of_a_gradient_adds_at_most_three_terms():
     x = h = pt.vector("x")
     for _ in range(6):

@@ -57,6 +57,7 @@ def batches(functions, core):
     return inputs, outputs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [(2, 3), (1, 1)])
 @pytest.mark.parametrize(("functions", "core"), [(VECTORS, pt.vector), (MATRICES, pt.matrix)])
 def test_no_loop(functions, core, batch):
@@ -65,6 +66,7 @@ def test_no_loop(functions, core, batch):
     assert loops(compare_onnx_and_py(inputs, outputs, arrays)) == []
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("batch", [(0, 3), (2, 0)])
 @pytest.mark.parametrize(("functions", "core"), [(VECTORS, pt.vector), (MATRICES, pt.matrix)])
 def test_batches_of_nothing_keep_the_shape_of_a_result(functions, core, batch):

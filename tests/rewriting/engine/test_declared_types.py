@@ -30,6 +30,7 @@ def test_results_follow_the_right_type(dependent):
     compare_onnx_and_py([X, Y], dependent(lstsq(X, Y, -1.0)[0]), [A, B], rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_names_stay():
     solution = lstsq(X, Y, -1.0)[0]
     solution.name = "coefficients"

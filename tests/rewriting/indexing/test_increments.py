@@ -12,6 +12,7 @@ def assert_writes(inputs, outputs, values, count):
     assert op_types(program).count("ScatterND") == count
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n_terms", [3, 30])
 def test_gradient_writes_each_element_once_however_often_it_is_read(n_terms):
     x, i = pt.vector("x"), pt.lscalar("i")

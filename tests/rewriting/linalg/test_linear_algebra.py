@@ -83,6 +83,7 @@ SAVED = {
 }
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("name", SAVED)
 def test_factorisations_are_saved_for(name):
     make, called, expected = SAVED[name]

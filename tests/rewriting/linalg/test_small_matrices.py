@@ -186,6 +186,7 @@ def test_rows_of_unknown_number_are_checked_by_the_function():
         solve(np.eye(2), np.ones(3))
 
 
+@pytest.mark.slow
 def test_a_step_of_a_kalman_filter_calls_no_function():
     ys = pt.matrix("ys", shape=(None, 2))
 

@@ -10,6 +10,7 @@ from tests.conftest import compare_onnx_and_py
 RNG = np.random.default_rng(6)
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize(("shape", "ind"), [((2, 3, 6), 2), ((6, 2, 3), 1), ((2, 2, 4, 1), 2)])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -38,6 +39,7 @@ def test_inverses_and_solutions_of_complex_tensors():
     compare_onnx_and_py([x, y], results, values, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_tensors_that_are_not_square_are_an_error():
     x = pt.tensor3("x")
     function = pytensor.function([x], pt.linalg.tensorinv(x, ind=2), mode="ONNX")

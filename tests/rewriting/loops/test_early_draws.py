@@ -47,6 +47,7 @@ def loops():
     return [first, second, n_steps], list(results)
 
 
+@pytest.mark.slow
 def test_a_loop_draws_the_same_before_and_in_it(monkeypatch):
     before = export_onnx(*loops(), verify=False)
     monkeypatch.setattr(early_parts, "MOST_WORDS", 0)
@@ -109,6 +110,7 @@ def test_long_draws_stay_in_the_loop(n):
     assert not any(name.startswith("DrawsOfSteps") for name in names)
 
 
+@pytest.mark.slow
 def test_loops_with_a_condition_draw_no_further():
     rng = pt.random.rng("rng")
 

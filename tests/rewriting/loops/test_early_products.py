@@ -53,6 +53,7 @@ def test_batches(length):
     assert "MatMul" not in operators_in_loop(program)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
 def test_gradients(step):
     x, start, w = pt.matrix("x"), pt.vector("start"), pt.matrix("w")
@@ -72,6 +73,7 @@ def test_product_with_the_state_stays():
     assert operators_in_loop(program).count("MatMul") == 1
 
 
+@pytest.mark.slow
 def test_sequence_that_is_only_multiplied_is_not_read_in_the_loop():
     x, start, w = pt.matrix("x"), pt.vector("start"), pt.matrix("w")
     h = scan(STEPS["row times matrix"], sequences=[x], outputs_info=[start], non_sequences=[w])

@@ -12,7 +12,7 @@ from tests.rewriting.loops.test_early_products import operators_in_loop
 @pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("batch", [(), (2,)])
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_the_gates_of_a_gradient_are_computed_once(dtype, batch):
     inputs, (h, _) = lstm(dtype, len(batch))
     gradients = pt.grad((h**2).sum(), inputs)
@@ -31,6 +31,7 @@ def test_equal_results_are_separate_outputs():
     assert operators_in_loop(program).count("Mul") <= 2
 
 
+@pytest.mark.slow
 def test_gradients_of_second_order():
     x, start = pt.vector("x"), pt.scalar("start")
     h = scan(lambda e, h: pt.tanh(e * h) + pt.tanh(e * h) ** 2, [x], [start])

@@ -122,6 +122,7 @@ def test_a_last_value_without_a_first_one_of_a_loop_with_a_condition(limit):
     assert axes_of_steps(program) == []
 
 
+@pytest.mark.slow
 def test_last_values_of_any_number_of_steps():
     x, n = pt.vector("x"), pt.lscalar("n")
     values = [pt.zeros_like(x), None]
@@ -141,6 +142,7 @@ def test_rows_whose_size_the_steps_alone_know_are_held_for_all_steps():
     compare_onnx_and_py([x], rows, [np.array([0.9, 1.1])], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_sum_of_any_number_of_steps_starts_with_its_first_state():
     x, n = pt.vector("x"), pt.lscalar("n")
     with_sequence = scan(lambda e, y, x: y + x + e, [pt.arange(n)], [pt.ones_like(x)], [x])
@@ -158,6 +160,7 @@ def test_shared_terms_are_added_in_the_dtype_of_the_state(dtype):
     compare_onnx_and_py([x], y, [np.array([3, 100], dtype)])
 
 
+@pytest.mark.slow
 def test_sums_of_large_rows_stay_loops_and_those_of_small_or_given_ones_do_not():
     e, m = pt.vector("e"), pt.matrix("m")
     values = {"e": np.linspace(0, 1, 4), "m": np.ones((4, 3)), "x": np.arange(3.0)}

@@ -78,6 +78,7 @@ def test_the_last_step_alone_is_kept_where_a_condition_ends_the_loop(kind):
     assert {"Loop", "Concat"} & set(op_types(program)) == {"Loop"}
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("length", [4, None])
 @pytest.mark.parametrize("index", [slice(-7), slice(-7, 2), slice(-1)])

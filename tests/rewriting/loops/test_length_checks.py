@@ -60,6 +60,7 @@ def test_negative_number_of_steps_is_refused_without_a_loop_too(step, n_steps):
 INNER = STEPS | {"map": lambda e, f: e * f}
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("is_recurrent", [False, True])
 @pytest.mark.parametrize("step", INNER.values(), ids=INNER)
 def test_loops_within_loops(step, is_recurrent):
@@ -82,6 +83,7 @@ def test_loops_within_loops(step, is_recurrent):
         program(np.ones((2, 4)), np.ones(4), -2)
 
 
+@pytest.mark.slow
 def test_a_step_that_an_inner_loop_does_not_make_is_not_read():
     m, n = pt.matrix("m"), pt.iscalar("n")
     y = scan(

@@ -28,6 +28,7 @@ def compare(inputs, outputs, values, **options):
     return program
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_all_lengths_and_special_values(dtype):
     a, b, start = pt.vector("a", dtype=dtype), pt.vector("b", dtype=dtype), pt.scalar(dtype=dtype)
@@ -61,6 +62,7 @@ def test_all_lengths_and_special_values(dtype):
         np.testing.assert_allclose(found, np.array(expected, dtype), **tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_constant_factors_of_all_sizes(dtype):
     x, c, start = pt.vector("x", dtype=dtype), pt.scalar("c", dtype=dtype), pt.scalar(dtype=dtype)
@@ -114,6 +116,7 @@ def test_large_factors_that_cancel_are_those_of_the_loop():
     )
 
 
+@pytest.mark.slow
 def test_forms_of_users():
     x, rate = pt.vector("x"), pt.scalar("rate")
     returns = scan(lambda r, y: r + rate * y, [x], pt.zeros(()), go_backwards=True)[::-1]
@@ -128,6 +131,7 @@ def test_forms_of_users():
     assert len(program.model.functions) >= 1
 
 
+@pytest.mark.slow
 def test_gradients_need_no_loop():
     x, rate = pt.vector("x"), pt.scalar("rate")
     y = scan(lambda e, y: rate * y + e, [x], pt.ones(()))
@@ -141,6 +145,7 @@ def test_gradients_need_no_loop():
     np.testing.assert_array_equal(f(np.zeros(0), 0.8)[1], 0)
 
 
+@pytest.mark.slow
 def test_recurrences_within_loops_of_functions():
     x = pt.tensor("x", shape=(1, 1), dtype="float32")
     y = called(lambda x: scan(returns_of, [x], None), x)
@@ -161,6 +166,7 @@ def test_vectors_with_a_factor_for_each_element():
     compare([x, factors], y, values, rtol=1e-10, atol=1e-13)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "step",
     [

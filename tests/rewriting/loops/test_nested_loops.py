@@ -92,6 +92,7 @@ def of_running_means(row, start, rate):
 ROWS = [last, trace, from_zero, two_lags, of_vectors, counted, of_running_means]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("row", ROWS)
 def test_rows_of_a_loop(row):
     y = of_rows(row)
@@ -162,6 +163,7 @@ def test_rows_of_no_steps():
     compare_onnx_and_py(GIVEN, y, values(3, 0), also=[values(0, 0)])
 
 
+@pytest.mark.slow
 def test_rows_of_no_steps_without_a_state():
     def row(row):
         return scan(lambda e, y: (pt.tanh(e + y), y * e), [row], [pt.zeros(()), None])[1]
@@ -188,6 +190,7 @@ def test_conditions_of_no_rows_are_not_checked():
         f(np.ones((2, 3)), -1.0)
 
 
+@pytest.mark.slow
 def test_a_given_number_of_steps_for_every_row():
     n = pt.lscalar("n")
 
@@ -200,6 +203,7 @@ def test_a_given_number_of_steps_for_every_row():
     compare_onnx_and_py([START, RATE, n], y, first, also=[other])
 
 
+@pytest.mark.slow
 def test_rows_of_unequal_numbers_of_steps_stay_in_the_loop():
     n = pt.lvector("n")
 
@@ -211,6 +215,7 @@ def test_rows_of_unequal_numbers_of_steps_stay_in_the_loop():
     compare_onnx_and_py([START, n, RATE], y, [*values()[1:2], np.array([1, 4, 2, 3]), 0.7])
 
 
+@pytest.mark.slow
 def test_loops_with_a_condition_stay_in_the_loop():
     def row(start, rate):
         def step(y, rate):
@@ -224,6 +229,7 @@ def test_loops_with_a_condition_stay_in_the_loop():
     compare_onnx_and_py([START, RATE], y, values()[1:])
 
 
+@pytest.mark.slow
 def test_loops_of_a_state_stay_in_the_loop_and_others_leave_it():
     def row(row, total, rate):
         free, bound = (scan(decay, [row], [y], [rate])[-1] for y in (rate, total))

@@ -90,6 +90,7 @@ def test_gradient_of_a_sum(x, x0, step):
     assert loops(program) == []
 
 
+@pytest.mark.slow
 def test_gradient_of_a_product(x, x0):
     y = scan(lambda e, y: y * e, sequences=[x], outputs_info=[x0])
     gradients = pt.grad((y**2).sum(), [x, x0])
@@ -97,6 +98,7 @@ def test_gradient_of_a_product(x, x0):
     compare_onnx_and_py([x, x0], gradients, first, also=others, rtol=RTOL)
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("length", LENGTHS[1:])
 @pytest.mark.parametrize("step", (ACCUMULATIONS | EXTREMES).values(), ids=ACCUMULATIONS | EXTREMES)
@@ -169,6 +171,7 @@ def test_rows_and_terms_that_broadcast(m, length):
     assert loops(program) == []
 
 
+@pytest.mark.slow
 def test_sum_of_sums(x, x0):
     y, z, product = scan(
         lambda e, y, z: (y + e, z + y, y * z), sequences=[x], outputs_info=[x0, x0, None]
@@ -206,6 +209,7 @@ def test_map(m, function):
     assert loops(program) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", [MAPS["elementwise"], MAPS["product"], MAPS["slices"]])
 def test_gradient_of_a_map(m, function):
     y = scan(function, sequences=[m])
@@ -242,6 +246,7 @@ def test_rows_by_given_indices(m):
     assert loops(program) == []
 
 
+@pytest.mark.slow
 def test_jacobian(x):
     jacobian = pytensor.gradient.jacobian(pt.tanh(x) * x.sum(), x)
     first, *others = ([values(length)] for length in LENGTHS)

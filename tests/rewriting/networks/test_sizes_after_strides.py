@@ -50,6 +50,7 @@ def test_the_mean_over_images_of_any_size_reads_the_sizes_from_the_last_array(si
     compare_onnx_and_py([x], network(x).mean(axis=(2, 3)), [weights(2, 3, *size)], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_means_of_images_with_infinities_and_of_no_images_are_those_of_pytensor():
     x = images()
     mean = nn.relu(conv(x, 4, 3, 2)).mean(axis=(2, 3))
@@ -74,6 +75,7 @@ def test_an_array_of_which_only_sizes_are_read_is_not_computed():
     assert "Conv" not in {node.op_type for node in program.model.graph}
 
 
+@pytest.mark.slow
 def test_upsampled_features_added_to_their_source_do_not_wait_for_themselves():
     x = images()
     small = conv(x, 3, 3, 2)
@@ -84,6 +86,7 @@ def test_upsampled_features_added_to_their_source_do_not_wait_for_themselves():
     compare_onnx_and_py([x], result, [weights(1, 3, 8, 8)], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_gradients_of_images_of_any_size_are_those_of_pytensor():
     x = images("float64")
     w = pt.tensor("w", shape=(4, 3, 3, 3), dtype="float64")

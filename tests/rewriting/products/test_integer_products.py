@@ -68,6 +68,7 @@ def test_small_constants_are_still_multiplied():
     assert op_types(program) == ["Mul"]
 
 
+@pytest.mark.slow
 @holds_for(
     dtype=st.sampled_from(["int64", "uint64", "int32", "uint32", "int16"]),
     steps=st.lists(

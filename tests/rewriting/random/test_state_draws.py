@@ -71,6 +71,7 @@ def test_a_generator_made_of_a_state_is_the_state():
     assert op_types(program) == ["Identity"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [4, 1, 0])
 def test_a_recurrence_draws_in_every_step(rng, n):
     steps = pt.iscalar("steps")
@@ -83,6 +84,7 @@ def test_a_recurrence_draws_in_every_step(rng, n):
     np.testing.assert_allclose(second, np.cumsum(numbers[n:]), rtol=1e-15)
 
 
+@pytest.mark.slow
 def test_a_map_draws_anew_for_every_element(rng):
     rows = pt.vector("rows")
     following, x = pytensor.scan(
@@ -97,6 +99,7 @@ def test_a_map_draws_anew_for_every_element(rng):
     assert first.shape == (0,)
 
 
+@pytest.mark.slow
 def test_updates_of_the_older_kind(rng):
     def step(x):
         following, u = pt.random.uniform(rng=rng, return_next_rng=True)
@@ -109,6 +112,7 @@ def test_updates_of_the_older_kind(rng):
     np.testing.assert_allclose(second, np.cumsum(uniform(6)[3:]), rtol=1e-15)
 
 
+@pytest.mark.slow
 def test_a_loop_that_ends_early_draws_no_further(rng):
     def step(rng, x):
         following, total = add_uniform(rng, x)
@@ -126,6 +130,7 @@ def test_a_loop_that_ends_early_draws_no_further(rng):
     np.testing.assert_allclose(second[0], uniform(n + 2)[n + 1], rtol=1e-15)
 
 
+@pytest.mark.slow
 def test_a_loop_within_a_loop(rng):
     def outer(rng, x):
         following, rows = pytensor.scan(
@@ -152,6 +157,7 @@ def test_a_generator_that_a_loop_only_reads_gives_the_same_in_every_step(rng):
     np.testing.assert_allclose(f(), uniform(1) + np.arange(3), rtol=1e-15)
 
 
+@pytest.mark.slow
 def test_vectors_and_two_generators_in_one_loop(rng):
     other = pt.random.shared_rng(seed=SEED, name="other")
     n = pt.lscalar("n")
@@ -181,6 +187,7 @@ def test_a_branch_draws_or_does_not(rng, condition):
     np.testing.assert_array_equal(f(condition), uniform(2) if condition else [-1, uniform(1)[0]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inline", [True, False])
 def test_a_function_of_a_generator_is_opened(rng, inline):
     inner = pt.random.rng()
@@ -203,6 +210,7 @@ def test_a_cost_and_its_gradient_see_the_same_draw(rng):
     np.testing.assert_allclose(gradient, 2 * cost / 1.5, rtol=1e-12)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "options",
     [
@@ -227,6 +235,7 @@ def test_options_of_the_export_change_no_draw(rng, options):
     assert set(integers.ravel()) <= {0, 1, 2, 3}
 
 
+@pytest.mark.slow
 def test_draws_with_named_dimensions():
     rng, m, n = (
         px.random.shared_rng(seed=SEED, name="rng"),

@@ -52,6 +52,7 @@ def test_what_stands_before_or_behind_an_empty_reshape_changes_no_size(build):
         np.testing.assert_array_equal(found, shape)
 
 
+@pytest.mark.slow
 def test_copies_that_are_joined_have_the_sizes_of_what_is_copied():
     x = pt.tensor("x", dtype="uint64", shape=(0, 4))
     rolled = pt.roll(x, 1, axis=1)

@@ -20,6 +20,7 @@ def normal(*shape, seed=0):
     return np.random.default_rng(seed).normal(size=shape)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int8", "uint16", "bool"])
 def test_signals_of_all_sizes(dtype):
     x, y = pt.vector("x", dtype=dtype), pt.vector("y", dtype=dtype)
@@ -43,6 +44,7 @@ def test_modes_batches_and_mixed_dtypes():
     compare_onnx_and_py([x, y, z], results, values, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_signals_with_named_dimensions():
     x, y = px.xtensor("x", dims=("row", "time")), px.xtensor("y", dims=("tap",))
     results = [px.signal.convolve1d(x, y, mode=mode, dims=("time", "tap")) for mode in MODES]
@@ -53,6 +55,7 @@ def test_signals_with_named_dimensions():
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_images():
     x, y = pt.tensor3("x"), pt.matrix("y", shape=(3, 2))
     results = [convolve2d(x, y, mode=mode, method="direct") for mode in MODES]
@@ -60,6 +63,7 @@ def test_images():
         compare_onnx_and_py([x, y], results, [normal(*sizes), normal(3, 2)], atol=1e-13)
 
 
+@pytest.mark.slow
 def test_images_with_many_weights():
     x, y = pt.tensor3("x"), pt.tensor3("y")
     results = [convolve2d(x, y, mode=mode, method="direct") for mode in MODES[:2]]
@@ -84,6 +88,7 @@ def test_an_image_that_no_other_covers_has_no_valid_part():
         f(normal(3, 5), normal(4, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtypes", [("complex128", "complex128"), ("complex64", "float32")])
 def test_complex_signals_and_images(dtypes):
     x, y = (pt.matrix(name, dtype=dtype) for name, dtype in zip("xy", dtypes, strict=True))
@@ -101,7 +106,7 @@ def test_gradients():
 
 
 @pytest.mark.parametrize("kernel", [pt.matrix("k"), pt.vector("k")], ids=["matrix", "vector"])
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_gradients_of_batches(kernel):
     x = pt.matrix("x")
     costs = [(convolve1d(x, kernel, mode=mode) ** 2).sum() for mode in MODES]
@@ -121,6 +126,7 @@ def test_a_batch_has_one_mode():
         f(np.ones((2, 4)), np.ones((2, 3)), [True, False])
 
 
+@pytest.mark.slow
 def test_infinities_reach_the_results_that_use_them():
     x, y = pt.vector("x"), pt.vector("y")
     result = convolve1d(x, y, mode="full")

@@ -60,6 +60,7 @@ def centre(full, size):
     return full[start : start + size]
 
 
+@pytest.mark.slow
 @holds_for(drawn=pairs((*FLOATS, *INTEGERS), 1, 60))
 def test_signals(drawn):
     dtype, (x, y) = drawn
@@ -93,6 +94,7 @@ def test_infinities_and_nan_reach_the_results_that_use_them(drawn):
     np.testing.assert_array_equal(full, expected)
 
 
+@pytest.mark.slow
 @holds_for(drawn=pairs((*FLOATS, "int64"), 2, 9))
 def test_images(drawn):
     dtype, (x, y) = drawn

@@ -53,6 +53,7 @@ def test_other_sizes_cut_arrays_or_continue_them_by_zeros():
     compare_onnx_and_py([x, z, n], results, [normal(2, 5, 7), normal(2, 5, 4, 2), 5], **CLOSE)
 
 
+@pytest.mark.slow
 def test_float32():
     x = pt.matrix("x", dtype="float32", shape=(2, 1000))
     result = rfft(x)
@@ -73,6 +74,7 @@ def test_inverses_of_spectra_have_the_known_sizes(change):
     assert functions_of(program) == {forward, inverse}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n", [131, 1009, 10007])
 def test_inverses_of_sizes_that_only_the_runtime_knows(n):
     """ONNX Runtime ends the process, or refuses the model, if a chosen part has a third choice."""
@@ -85,6 +87,7 @@ def test_inverses_of_sizes_that_only_the_runtime_knows(n):
     np.testing.assert_allclose(program(value), value, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_gradients():
     x, z = pt.matrix("x", shape=(2, 8)), pt.tensor3("z", shape=(2, 5, 2))
     costs = [(rfft(x) ** 2).sum(), (irfft(z) ** 3).sum(), (irfft(z, is_odd=True) ** 3).sum()]
@@ -114,6 +117,7 @@ def test_complex_transforms_along_any_axis():
     coverage_recorder.record_rewritten(graph)
 
 
+@pytest.mark.slow
 def test_a_low_pass_filter_is_verified():
     x = pt.matrix("x", shape=(None, 1000))
     spectrum = rfft(x)

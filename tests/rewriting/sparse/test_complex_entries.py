@@ -102,6 +102,7 @@ def test_products_of_real_and_complex_sparse_matrices(kinds):
     compare_on([x, y], results, samples)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_structured_functions_and_casts(dtype):
     x, number = sparse.csc_matrix("x", dtype=dtype), pt.scalar("number", dtype=dtype)
@@ -132,6 +133,7 @@ def test_a_cast_to_a_real_dtype_takes_the_real_parts():
     np.testing.assert_array_equal(f(a).toarray(), a.toarray().real.astype("float32"), strict=True)
 
 
+@pytest.mark.slow
 def test_infinities_and_nan_in_one_part():
     x, v = sparse.csr_matrix("x", dtype="complex128"), pt.zvector("v")
     data = np.array([complex(np.inf, 1), complex(2, np.nan), 1 - 2j])

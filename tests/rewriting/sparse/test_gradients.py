@@ -127,7 +127,7 @@ def weighted(result: Any) -> Any:
         for dtype in (FLOATS[1:] if name in FLOAT64_ONLY else FLOATS)
     ],
 )
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_gradients(name, kind, dtype):
     operands = Operands(kind, dtype)
     cost = weighted(CASES[name](operands))

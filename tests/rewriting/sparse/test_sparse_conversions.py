@@ -19,6 +19,7 @@ from tests.rewriting.sparse.matrices import (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "dtype"),
     [
@@ -52,6 +53,7 @@ def test_infinities_and_nan_are_kept(kind):
     compare_on([x, d], results, [(a, a.toarray())])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csr", "csc"])
 def test_properties_and_matrices_of_vectors(kind):
     x = sparse.matrix(kind, "x")
@@ -104,6 +106,7 @@ def test_structured_operations_compute_on_the_entries_alone():
     assert isinstance(found, sp.csr_matrix)
 
 
+@pytest.mark.slow
 def test_pointers_may_be_joined():
     counts = pt.lvector("counts")
     pointers = pt.concatenate([np.zeros(1, "int64"), counts.cumsum()])

@@ -11,6 +11,7 @@ from pytensor.sparse.math import structured_add_s_v
 from tests.rewriting.sparse.matrices import SHAPES, compare_on, matrix, of_shape_4_3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "dtype"),
     [("csr", "float64"), ("csc", "float64"), ("csr", "float32"), ("csc", "int16")],
@@ -63,6 +64,7 @@ def test_products_at_the_entries_of_a_pattern(kind):
     compare_on([x, y, pattern], [sparse.sampling_dot(x, y, pattern)], samples, atol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csr", "csc"])
 def test_shapes_that_do_not_fit_are_errors(kind):
     x, d, v = sparse.matrix(kind, "x"), pt.matrix("d"), pt.vector("v")
@@ -80,6 +82,7 @@ def test_shapes_that_do_not_fit_are_errors(kind):
             f(a, wrong)
 
 
+@pytest.mark.slow
 def test_gradients_of_products_with_dense_arrays():
     x, d, number = sparse.csr_matrix("x"), pt.matrix("d"), pt.scalar("number")
     loss = sparse.sp_sum(x * d * number, sparse_grad=True)

@@ -11,6 +11,7 @@ from tests.rewriting.sparse.matrices import compare_on, matrix, of_shape_4_3
 KINDS = pytest.mark.parametrize("kind", ["csr", "csc"])
 
 
+@pytest.mark.slow
 @KINDS
 def test_slices(kind):
     x, i, j = sparse.matrix(kind, "x"), pt.lscalar("i"), pt.iscalar("j")
@@ -30,6 +31,7 @@ def test_rows_of_a_list_and_their_gradient(kind):
     compare_on([x, given, rows], results, samples)
 
 
+@pytest.mark.slow
 @KINDS
 def test_elements_at_places(kind):
     x, i, j = sparse.matrix(kind, "x"), pt.lscalar("i"), pt.lscalar("j")
@@ -47,6 +49,7 @@ def test_elements_at_places(kind):
     assert f(matrix((4, 3), kind), [], []).shape == (0,)
 
 
+@pytest.mark.slow
 @KINDS
 def test_gradients_of_elements(kind):
     x, rows, cols = sparse.matrix(kind, "x"), pt.lvector("rows"), pt.lvector("cols")
@@ -55,6 +58,7 @@ def test_gradients_of_elements(kind):
     compare_on([x, rows, cols], [pytensor.grad(loss, x)], samples)
 
 
+@pytest.mark.slow
 @KINDS
 def test_indices_out_of_range_are_errors(kind):
     x, i, rows = sparse.matrix(kind, "x"), pt.lscalar("i"), pt.lvector("rows")

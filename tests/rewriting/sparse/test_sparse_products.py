@@ -20,6 +20,7 @@ def sample(a):
     return [a, *(rng.integers(-3, 4, shape).astype(a.dtype) for shape in shapes)]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("kind", "dtype"),
     [("csr", "float64"), ("csc", "float64"), ("csr", "float32"), ("csc", "int16")],
@@ -131,6 +132,7 @@ def test_products_of_many_entries_are_added_in_chunks(monkeypatch, dtype):
     compare_on([x, b], [sparse.dot(x, b), sparse.structured_dot(x, b)], samples)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_products_at_entries_are_added_in_blocks_of_columns(monkeypatch, dtype):
     monkeypatch.setattr(dispatch.sparse, "CHUNK", 8)

@@ -15,6 +15,7 @@ from tests.rewriting.sparse.matrices import (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kinds", [("csr", "csr"), ("csc", "csc"), ("csr", "csc")], ids="-".join)
 def test_sums_and_products_of_two_matrices(kinds):
     x, y = (sparse.matrix(kind, name) for kind, name in zip(kinds, "xy", strict=True))
@@ -35,6 +36,7 @@ def test_dtypes_of_two_matrices(kind, dtype):
     compare_on([x, y], [x + x, x * x, x + y, y * x], [(a, b), (irregular(kind, dtype), b)])
 
 
+@pytest.mark.slow
 def test_results_have_sorted_entries_without_zeros():
     x, y = sparse.csr_matrix("x"), sparse.csr_matrix("y")
     f = pytensor.function([x, y], [x + y, x - y], mode="ONNX")
@@ -51,6 +53,7 @@ def test_matrices_of_two_shapes_are_errors():
         f(matrix((4, 3)), matrix((4, 2)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csr", "csc"])
 def test_indices_are_sorted_and_zeros_dropped(kind):
     x = sparse.matrix(kind, "x")
@@ -62,6 +65,7 @@ def test_indices_are_sorted_and_zeros_dropped(kind):
     assert (ordered.nnz, smaller.nnz, clean.nnz) == (7, 6, 6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csr", "csc"])
 def test_gradients_by_the_entries(kind):
     x, y = sparse.matrix(kind, "x"), sparse.matrix(kind, "y")
@@ -74,6 +78,7 @@ def test_gradients_by_the_entries(kind):
     assert np.count_nonzero(program(*samples[0])[0]) == 6
 
 
+@pytest.mark.slow
 def test_constant_places_are_folded_without_errors(caplog):
     data = pt.dvector("data")
     x = sparse.CSR(data, np.array([2, 0, 2], "int32"), np.array([0, 1, 3], "int32"), [2, 3])

@@ -31,6 +31,7 @@ def test_sums_of_narrow_integers_do_not_overflow():
     np.testing.assert_array_equal(f(a), np.full(3, 100, "int8"), strict=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csr", "csc"])
 def test_diagonals(kind):
     x = sparse.matrix(kind, "x")

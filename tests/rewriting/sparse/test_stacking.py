@@ -10,6 +10,7 @@ from pytensor.sparse.linalg import block_diag
 from tests.rewriting.sparse.matrices import compare_on, irregular, matrix, special
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kinds", ["csr csr", "csc csc", "csr csc"], ids=str)
 def test_stacks_of_rows_and_columns(kinds):
     first, second = kinds.split()

@@ -42,7 +42,7 @@ def test_roots_of_numbers(method, options):
 
 
 @pytest.mark.parametrize(("method", "options"), MINIMA)
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_minima_of_numbers(method, options):
     x, a = given()
     value = (x - a) ** 4 + pt.sin(3 * x) + x**2
@@ -69,6 +69,7 @@ def test_roots_of_vectors(dtype, start):
     compare_onnx_and_py([x, b], outputs, values, rtol=rtol)
 
 
+@pytest.mark.slow
 def test_roots_of_several_variables():
     x, y, a = pt.vector("x"), pt.scalar("y"), pt.scalar("a")
     equations = pt.concatenate([x**2 - a, [y + x.sum() - 1]])
@@ -96,6 +97,7 @@ def test_minima_of_vectors():
     compare_onnx_and_py([x, a], outputs, values, rtol=1e-5)  # of gradients of 1e-5
 
 
+@pytest.mark.slow
 def test_minima_in_float32():
     x, a = pt.vector("x", dtype="float32"), pt.scalar("a", dtype="float32")
     solution, success = minimize(pt.sum(pt.cosh(x - a)), x, method="L-BFGS-B")
@@ -114,6 +116,7 @@ def test_searches_compute_in_float64_under_a_floatx_of_float32():
     np.testing.assert_allclose(zero, np.sqrt(2.0), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_minimum_of_a_likelihood():
     """The regression of least squares is the minimum of the squares."""
     rng = np.random.default_rng(0)
@@ -155,7 +158,7 @@ def test_equal_signs_are_an_error():
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_functions_that_are_not_finite_are_no_success(value):
     x, a = given()
     searches = [minimize((x - a) ** 2, x)[1], root(x - a, x)[1], root_scalar(x - a, x)[1]]

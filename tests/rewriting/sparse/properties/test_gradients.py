@@ -3,6 +3,7 @@
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+import pytest
 from hypothesis import strategies as st
 from pytensor import sparse
 from pytensor.sparse import basic, math
@@ -32,6 +33,7 @@ def at_entries(a, dense):
     return with_entries(a, dense[places(a)])
 
 
+@pytest.mark.slow
 @runs(FLOATS)
 def test_gradients_have_the_entries_of_the_matrix(kind, dtype, examples):
     x = sparse.matrix(kind, "x", dtype=dtype)

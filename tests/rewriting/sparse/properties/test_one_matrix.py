@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytensor.tensor as pt
+import pytest
 import scipy.special
 from hypothesis import strategies as st
 from pytensor import sparse
@@ -26,6 +27,7 @@ def one_matrix(draw, kind, dtype, values=None):
     return [draw(matrices(kind, dtype, (draw(sizes()), draw(sizes())), values))]
 
 
+@pytest.mark.few(2)
 @runs([*FLOATS, *INTEGERS, COMPLEX])
 def test_conversions_and_properties(kind, dtype, examples):
     x = sparse.matrix(kind, "x", dtype=dtype)
@@ -118,6 +120,7 @@ _WITH_A_NUMBER = {
 }
 
 
+@pytest.mark.slow
 @runs(FLOATS)
 def test_structured_functions(kind, dtype, examples):
     x, number = sparse.matrix(kind, "x", dtype=dtype), pt.scalar("number", dtype=dtype)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytensor.tensor as pt
+import pytest
 import scipy.sparse as sp
 from hypothesis import strategies as st
 from pytensor import sparse
@@ -25,6 +26,7 @@ def with_bounds(draw, kind, dtype):
     return [x, *(np.array(draw(st.integers(-7, 7)), "int64") for _ in range(4))]
 
 
+@pytest.mark.few(2)
 @runs([*FLOATS, "int8", COMPLEX])
 def test_slices(kind, dtype, examples):
     x = sparse.matrix(kind, "x", dtype=dtype)
@@ -60,6 +62,7 @@ def with_lists(draw, kind, dtype):
     ]
 
 
+@pytest.mark.few(1)
 @runs([*FLOATS, "int8", COMPLEX])
 def test_rows_and_elements_of_lists(kind, dtype, examples):
     x, rows, cols = sparse.matrix(kind, "x", dtype=dtype), pt.lvector("rows"), pt.lvector("cols")

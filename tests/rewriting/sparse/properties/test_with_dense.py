@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytensor.tensor as pt
+import pytest
 from hypothesis import strategies as st
 from pytensor import sparse
 from pytensor.sparse import basic, math
@@ -37,6 +38,7 @@ def beside_dense(draw, kind, dtype):
     return [draw(matrices(kind, dtype, shape)), *dense]
 
 
+@pytest.mark.few(1)
 @runs([*FLOATS, "int8", COMPLEX])
 def test_sums_products_and_comparisons(kind, dtype, examples):
     x, d = sparse.matrix(kind, "x", dtype=dtype), pt.matrix("d", dtype=dtype)
@@ -93,6 +95,7 @@ def factors(draw, kind, dtype):
     return [x, y, *dense, draw(matrices(kind, dtype, (m, n))), draw(arrays(dtype, ()))]
 
 
+@pytest.mark.few(1)
 @runs([*FLOATS, "int64", COMPLEX])
 def test_products(kind, dtype, examples):
     x, y, p = (sparse.matrix(kind, name, dtype=dtype) for name in "xyp")
