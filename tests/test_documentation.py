@@ -157,3 +157,13 @@ def test_a_command_writes_the_part_between_two_comments(tmp_path):
     assert read_part(page, "y") == ""
     with pytest.raises(ValueError, match="has 0 parts between comments of the name 'z'"):
         write_part(page, "z", "new")
+
+
+def test_the_few_tests_of_the_gate_exist():
+    words = (ROOT / ".ci/few_tests").read_text("utf-8").split()
+    named = [word.strip('"') for word in words if word.strip('"').startswith("tests/")]
+    for path, _, name in (node.partition("::") for node in named):
+        assert (ROOT / path).exists(), path
+        if name:
+            assert f"def {name.partition('[')[0]}(" in (ROOT / path).read_text("utf-8"), name
+    assert len(named) > 10
