@@ -6,7 +6,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from pytensor_onnx.kernels import regions
-from tests.kernels.conftest import assert_same_bits, model_of, values
+from tests.kernels.conftest import assert_same_bits, model_of, open_session, values
 
 KINDS = {"float64": TensorProto.DOUBLE, "float32": TensorProto.FLOAT, "int64": TensorProto.INT64}
 KINDS |= {"int32": TensorProto.INT32, "uint8": TensorProto.UINT8, "bool": TensorProto.BOOL}
@@ -128,13 +128,23 @@ def test_index_out_of_range_is_an_error(name, index, run_both):
     model = model_of([helper.make_node(name, inputs, ["out"])], feed, {"out": KINDS["float64"]})
     with pytest.raises(Exception, match=r"bound|ind(ex|ices)"):
         run_both(model, feed)
-    from pytensor_onnx.kernels.regions import fuse
-    from tests.kernels.conftest import open_session
-
-    fused = open_session(fuse(model.SerializeToString()).model, with_library=True)
+    fused = open_session(regions.fuse(model.SerializeToString()).model, with_library=True)
     with pytest.raises(
         onnxruntime.capi.onnxruntime_pybind11_state.Fail, match=r"out of data bounds"
     ):
+        fused.run(None, feed)
+
+
+@pytest.mark.parametrize("name", ["GatherND", "ScatterND"])
+@pytest.mark.parametrize("place", [(4, 0), (0, 3), (-5, 0), (0, -4), (MOST, 0), (0, -MOST)])
+def test_a_place_of_two_indices_out_of_range_is_an_error(name, place, monkeypatch):
+    monkeypatch.setattr(regions, "FEWEST_NODES", 1)
+    feed = {"a": np.arange(12.0).reshape(4, 3), "i": np.array([[1, 2], place])}
+    if name == "ScatterND":
+        feed["u"] = np.arange(2.0)
+    model = model_of([helper.make_node(name, list(feed), ["out"])], feed, {"out": KINDS["float64"]})
+    fused = open_session(regions.fuse(model.SerializeToString()).model, with_library=True)
+    with pytest.raises(Exception, match=r"out of data bounds"):
         fused.run(None, feed)
 
 
