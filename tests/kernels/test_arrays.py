@@ -326,6 +326,21 @@ def test_products_of_transposed_matrices_of_few_rows_and_columns(turned, dtype, 
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("n", [5, 13])
+def test_elements_of_a_product_have_the_same_bits_in_any_row_and_column(n, dtype, run_both):
+    rng = np.random.default_rng(6)
+    feed = {
+        "a": rng.normal(size=(7, 12)).astype(dtype),
+        "b": rng.normal(size=(12, n)).astype(dtype),
+    }
+    model = model_of([helper.make_node("MatMul", ["a", "b"], ["out"])], feed, {"out": KINDS[dtype]})
+    _, [found] = run_both(model, feed)
+    turned = {"a": feed["a"][::-1].copy(), "b": feed["b"][:, ::-1].copy()}
+    _, [found_turned] = run_both(model, turned)
+    assert_same_bits(found_turned[::-1, ::-1], found)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("turned", [(0, 0), (0, 1), (1, 0), (1, 1)])
 @pytest.mark.parametrize("addend", [None, (), (1, 5), (3, 1), (5,), (3, 5)])
 @pytest.mark.parametrize("scales", [{}, {"alpha": 0.5, "beta": 2.0}])
