@@ -299,6 +299,8 @@ class Session:
                 runtime_options,
                 providers=self._providers,
                 disabled_optimizers=switched_off_optimizers("onnxruntime") + self._disabled,
+                # A second attempt would lose exceptions of signal handlers, and the line above.
+                enable_fallback=not self._is_on_cpu,
             )
         except Exception as error:
             if is_interruption(error):
