@@ -1,4 +1,4 @@
-/* Trigonometric functions and their inverses. Errors are below 1 ulp, of `tan_of` below 2.
+/* Sines, cosines and tangents. Errors are below 1 ulp, of `tan_of` below 2.
  *
  * Quarter turns are subtracted in four parts (W. J. Cody and W. Waite, Software Manual for the
  * Elementary Functions, 1980), from FAR on by whole numbers (M. H. Payne and R. N. Hanek, SIGNUM
