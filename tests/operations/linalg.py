@@ -50,7 +50,7 @@ def matrices(
 
 
 def triangles(dtype: str) -> list[Arrays]:
-    """Return two matrices of which one triangle is read each."""
+    """Return pairs of matrices: one with a lower triangle that is read, one with an upper one."""
     shapes = [(40, 40), (3, 3)] if dtype == "float64" else [(2, 3, 5, 5)]
     found = [(lower(positive(*s)), lower(positive(*s)).swapaxes(-1, -2)) for s in shapes]
     return [in_dtype(*pair, dtype=dtype) for pair in found]
@@ -88,7 +88,7 @@ def triangular(a: Variable, b: Variable) -> list[Variable]:
 
 def lu(a: Variable) -> list[Variable]:
     factors = *L.lu(a), *L.lu(a, p_indices=True), L.lu(a, permute_l=True)[0]
-    # The types of factors of integers are not those that PyTensor tells.
+    # PyTensor states another dtype for the factors of integers than the definition returns.
     return [*factors, *(L.lu_factor(a) if a.type.dtype != "int64" else ())]
 
 
