@@ -1,6 +1,8 @@
 """`sample` returns what `pymc.sample` returns, by nutpie or PyMC's step methods on ONNX Runtime."""
 
+import gc
 import logging
+import weakref
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from pytensor import wrap_py  # noqa: E402
 from pytensor.raise_op import Assert  # noqa: E402
 
 from pytensor_onnx.errors import ArgumentError  # noqa: E402
+from pytensor_onnx.pymc import nutpie as nutpie_models  # noqa: E402
 from pytensor_onnx.pymc import export_logp, export_sampler, sample, to_datatree  # noqa: E402
 from pytensor_onnx.pymc.model_sampling import SAMPLERS  # noqa: E402
 
@@ -83,6 +86,38 @@ def test_seeds_names_and_initial_values_are_taken(model):
     assert "warmup_posterior" not in first.children
     np.testing.assert_array_equal(first.posterior["mean"], again.posterior["mean"])
     assert float(abs(first.posterior["mean"][:, 0, 1] - 50.0).max()) < 10.0
+
+
+def test_nutpie_takes_what_was_compiled_while_model_and_data_are_the_same(monkeypatch):
+    made = []
+    compiled = nutpie_models.nutpie_model
+    monkeypatch.setattr(
+        nutpie_models, "nutpie_model", lambda *a, **k: made.append(1) or compiled(*a, **k)
+    )
+    with pm.Model() as model:
+        x = pm.Data("x", [1.0, 2.0])
+        mu = pm.Normal("mu", 0, 10)
+        pm.Normal("y", mu, 0.01, observed=x)
+    few = {**FEW, "model": model, "quiet": True, "compute_convergence_checks": False}
+
+    def mean(**further):
+        return float(sample(**{**few, **further}).posterior["mu"].mean())
+
+    assert mean() == mean()
+    assert len(made) == 1
+    starts = [mean(initvals={"mu": x}, tune=0, draws=1) for x in (50.0, 90.0)]
+    assert starts[1] > starts[0] + 1
+    assert len(made) == 1
+    x.set_value(np.array([5.0, 6.0]))
+    assert abs(mean() - 5.5) < 0.1
+    with model:
+        pm.Potential("prior", -1e6 * (mu - 4.0) ** 2)
+    assert abs(mean() - 4.0) < 0.1
+    assert len(made) == 3
+    alive = weakref.ref(model)
+    del model, mu, x, few
+    gc.collect()
+    assert alive() is None
 
 
 def test_discrete_variables_and_arguments_of_step_methods_are_for_pymc():

@@ -13,6 +13,7 @@ import numpy as np
 import pymc as pm
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.type import RandomType
 
 from pytensor_onnx.digests import content_key
@@ -54,6 +55,19 @@ def kept_of(model: pm.Model) -> Kept:
         known = (weakref.ref(model, lambda _: _kept.pop(number, None)), Kept())
         _kept[number] = known
     return known[1]
+
+
+def model_key(model: pm.Model) -> tuple[Hashable, Sequence[Variable]]:
+    """Return a key of a model with its data, and the variables that must live as long as it."""
+    values = [model.rvs_to_values[rv] for rv in model.basic_RVs]
+    results = [*model.basic_RVs, *model.potentials, *model.deterministics, *values]
+    variables = list(ancestors(results))
+    key = (
+        tuple((id(v), v.name) for v in variables),
+        tuple(id(model.rvs_to_transforms.get(rv)) for rv in model.basic_RVs),
+        content_of_shared(variables),
+    )
+    return key, variables
 
 
 def content_of(value: Any) -> Hashable:

@@ -238,7 +238,7 @@ def _by_nutpie(request: Request, kwargs: Mapping[str, Any]) -> DataTree:
     """Sample by nutpie."""
     import nutpie
 
-    from pytensor_onnx.pymc.nutpie import nutpie_model
+    from pytensor_onnx.pymc.nutpie import last_nutpie_model
 
     model, names, initvals, tune = request.model, request.var_names, request.initvals, request.tune
     if not (initvals is None or isinstance(initvals, Mapping)):
@@ -247,7 +247,7 @@ def _by_nutpie(request: Request, kwargs: Mapping[str, Any]) -> DataTree:
     if "max_treedepth" in settings:
         settings["maxdepth"] = settings.pop("max_treedepth")
     # Parts of the density that depend on data alone are folded.
-    compiled = nutpie_model(model, data="stored", var_names=names, initvals=initvals)
+    compiled = last_nutpie_model(model, var_names=names, initvals=initvals)
     if not request.quiet:
         _LOG.info(f"NUTS[nutpie, ONNX Runtime]: {model.free_RVs}")
     generators = get_random_generator(request.random_seed).spawn(request.chains)

@@ -19,6 +19,7 @@ from pytensor_onnx.compat.nutpie_models import (
 )
 from pytensor_onnx.errors import ArgumentError, InputError, RunAssertionError, RunError
 from pytensor_onnx.pymc.density import export_logp, export_transforms
+from pytensor_onnx.pymc.kept_programs import kept_of, model_key
 from pytensor_onnx.pymc.model_arguments import read_strings, unknown
 from pytensor_onnx.pymc.model_graphs import POINT, ModelGraph
 from pytensor_onnx.pymc.provenance import names_in_file, names_in_model
@@ -99,6 +100,22 @@ def nutpie_model(
         dims=dict(model.named_vars_to_dims),
     )
     return source.build()
+
+
+def last_nutpie_model(
+    model: pm.Model, *, var_names: Sequence[str] | None, initvals: Mapping[Any, Any] | None
+) -> CompiledModel:
+    """Compile a model with its data stored, or return what the last call made of the same."""
+    of_model, variables = model_key(model)
+    key = ("nutpie", None if var_names is None else tuple(var_names), of_model)
+    kept = kept_of(model)
+    source = kept.find(key)
+    if source is not None:
+        # Initial values are no part of the key.
+        return replace(source, starts=Starts(model, initvals)).build()
+    compiled = nutpie_model(model, data="stored", var_names=var_names, initvals=initvals)
+    kept.add(key, compiled.source, variables)
+    return compiled
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,6 @@ import pytensor.tensor as pt
 from pymc.progress_bar.progress import NutpieProgressBarManager, ProgressBarManager
 from pymc.util import get_random_generator
 from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import ancestors
 from xarray import DataTree
 
 from pytensor_onnx.errors import ArgumentError
@@ -40,7 +39,7 @@ from pytensor_onnx.pymc.chains import (
     take_steps,
 )
 from pytensor_onnx.pymc.inputs import Inputs
-from pytensor_onnx.pymc.kept_programs import content_of_shared, kept_of
+from pytensor_onnx.pymc.kept_programs import kept_of, model_key
 from pytensor_onnx.pymc.making import make_program, read_options
 from pytensor_onnx.pymc.model_graphs import ModelGraph
 from pytensor_onnx.pymc.nuts import State
@@ -221,18 +220,13 @@ class _Sampler:
 
 def _sampler_of(request: Request, settings: Settings) -> _Sampler:
     """Return the sampler of a model, the last one where neither model nor data have changed."""
-    model = request.model
-    values = [model.rvs_to_values[rv] for rv in model.basic_RVs]
-    results = [*model.basic_RVs, *model.potentials, *model.deterministics, *values]
-    variables = list(ancestors(results))
+    of_model, variables = model_key(request.model)
     key = (
         *("sample", settings, request.cores > 1, request.include_transformed),
         None if request.var_names is None else tuple(request.var_names),
-        tuple((id(v), v.name) for v in variables),
-        tuple(id(model.rvs_to_transforms.get(rv)) for rv in model.basic_RVs),
-        content_of_shared(variables),
+        of_model,
     )
-    kept = kept_of(model)
+    kept = kept_of(request.model)
     sampler = kept.find(key)
     if sampler is None:
         sampler = _Sampler.of(request, settings)
