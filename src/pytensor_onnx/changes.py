@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Change:
-    """One kind of change that an export made, or an error that a change brings.
+    """One kind of change that an export made, an error that a change brings, or advice.
 
     Attributes
     ----------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -15,6 +16,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import graph_inputs
 
+from pytensor_onnx.changes import Change
 from pytensor_onnx.exporting.program.converting import fewer_collections
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.named_dims import is_named, tensor_of, without_named
@@ -30,6 +32,8 @@ from pytensor_onnx.pymc.model_arguments import (
     unknown,
 )
 from pytensor_onnx.pymc.model_graphs import POINT, ModelGraph, as_compiled
+from pytensor_onnx.pymc.provenance import names_in_model
+from pytensor_onnx.running.data_parts import divide
 
 DIRECTION = "direction"
 GROUPS = ("logp", "dlogp", "d2logp", "hvp", "pointwise", "values", "deterministics")
@@ -146,7 +150,7 @@ def export_outputs(wanted: DensityOutputs, outputs: Sequence[str]) -> ONNXProgra
     replaced = graph.of_point if options.vector else graph.of_values
     results = dict(zip(graphs, replaced(list(graphs.values())), strict=True))
     description = {name: getattr(options, name) for name in ("jacobian", "propto", "batch")}
-    return make_program(
+    program = make_program(
         graph,
         wanted.inputs(names),
         results,
@@ -155,6 +159,22 @@ def export_outputs(wanted: DensityOutputs, outputs: Sequence[str]) -> ONNXProgra
         details=Details(columns=columns_of_data(graph)),
         batch=options.batch,
     )
+    _advise(program, graph)
+    return program
+
+
+def _advise(program: ONNXProgram, graph: ModelGraph) -> None:
+    """Add to the changes of a program what each call computes from data alone."""
+    data = {str(v.name): v.get_value(borrow=True).shape for v in graph.containers}
+    names = names_in_model(program)
+    shapes = {file: data[name] for file, name in names.items() if name in data}
+    division = divide(program.model, shapes)
+    if division is None:
+        return
+    of_data = ", ".join(names[name] for name in division.names)
+    advice = f"each call computes {division.nodes} of {of_data} alone: data='stored' folds them"
+    conversion = program.conversion
+    program.conversion = replace(conversion, changes=(*conversion.changes, Change(advice)))
 
 
 class DensityOutputs:

@@ -60,16 +60,24 @@ class Division:
     data, rest
         The part that depends on data alone, and the rest. The outputs of `data` are the last inputs
         of `rest`.
-    line
-        Description of the part of the data.
+    nodes
+        Description of the nodes that run for the data alone.
+    names
+        Names of the data.
     values
         Names of the values that the part of the data computes.
     """
 
     data: ir.Model
     rest: ir.Model
-    line: str
+    nodes: str
+    names: list[str]
     values: list[str]
+
+    @property
+    def line(self) -> str:
+        """Description of the part of the data."""
+        return f"data: {self.nodes} computed once for {', '.join(self.names)}"
 
 
 def divide(
@@ -173,13 +181,12 @@ class _Divider:
         names = [str(x.name) for x in kept]
         counts = Counter(node.op_type for node in once if node not in set(always))
         counted = ", ".join(f"{count} {name}" for name, count in counts.most_common())
-        of_data = ", ".join(str(x.name) for x in data)
-        line = f"data: {sum(counts.values())} nodes computed once for {of_data} ({counted})"
         values = [str(x.name) for node in once for x in node.outputs if node not in set(always)]
         return Division(
             data=_part(self.model, once, [], names),
             rest=_part(self.model, always, names, [str(x.name) for x in self.model.graph.outputs]),
-            line=line,
+            nodes=f"{sum(counts.values())} nodes ({counted})",
+            names=[str(x.name) for x in data],
             values=values,
         )
 
