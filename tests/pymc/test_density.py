@@ -276,18 +276,20 @@ class Unknown(Op):
         outputs[0][0] = np.sin(inputs[0])
 
 
-@pytest.mark.slow
 def test_a_change_says_what_each_call_computes_of_data_alone() -> None:
     with pm.Model() as model:
         x = pm.Data("x|a", np.linspace(0.0, 9.0, 300))
         pm.Normal("y", pm.Normal("b") * pt.exp(pt.cos(x)), observed=np.zeros(300))
     advice = export_logp(model, verify=False).changes[-1].text
     assert advice.startswith("each call computes ")
-    assert "Exp" in advice and "Cos" in advice
+    assert "Exp" in advice
+    assert "Cos" in advice
     assert advice.endswith("of x|a alone: data='stored' folds them")
-    assert not any("each call" in str(x) for x in export_logp(model, data="stored", verify=False).changes)
+    stored = export_logp(model, data="stored", verify=False)
+    assert not any("each call" in str(x) for x in stored.changes)
 
 
+@pytest.mark.slow
 def test_nothing_is_written_for_a_model_that_does_not_convert(tmp_path: Path) -> None:
     with pm.Model() as model:
         pm.Normal("y", Unknown()(pm.Normal("x")), 1, observed=[1.0])
