@@ -204,7 +204,7 @@ def runs() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("tool", "case"), runs())
-@pytest.mark.few(8)
+@pytest.mark.few(3)
 def test_files_without_functions_keep_their_results_in_other_tools(tool, case, tmp_path):
     program, made = exported(case, inlined=True)
     model = onnx.ModelProto.FromString(program.proto.SerializeToString())

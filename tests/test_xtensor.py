@@ -126,6 +126,7 @@ GRAPHS: dict[str, Graph] = {
 }
 
 
+@pytest.mark.few(20)
 @pytest.mark.each_value
 @pytest.mark.parametrize("static", [False, True], ids=["dynamic", "static"])
 @pytest.mark.parametrize("name", GRAPHS)
@@ -368,6 +369,7 @@ def test_complex_numbers_have_names_too() -> None:
         np.testing.assert_array_equal(found[1], values[0])
 
 
+@pytest.mark.slow
 def test_the_module_is_not_imported_for_graphs_without_names() -> None:
     code = (
         "import sys, pytensor, pytensor_onnx, pytensor.tensor as pt\n"

@@ -84,6 +84,7 @@ def test_the_package_runs_as_a_module_without_pytensor():
     assert "pytensor" not in loaded
 
 
+@pytest.mark.slow
 def test_the_process_that_verifies_a_file_loads_no_pytensor(file):
     _, loaded = modules_of(VERIFICATION, file, given=f"{2**33}\n")
     assert "onnxruntime" in loaded
@@ -105,6 +106,7 @@ def test_a_package_that_is_run_by_its_name_registers_the_mode(tmp_path):
     assert done.stdout == "True\n"
 
 
+@pytest.mark.slow
 def test_a_module_that_is_exported_may_use_the_mode(tmp_path):
     (tmp_path / "user.py").write_text(
         "import pytensor, pytensor.tensor as pt\n"

@@ -43,11 +43,12 @@ def run(code):
     ],
     ids=["late", "a part first", "names", "SymPy first", "pickle and reload", "errors"],
 )
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_every_import_of_sympy(code):
     run(code)
 
 
+@pytest.mark.slow
 def test_threads_that_use_sizes_and_sympy_at_once():
     run(
         LATE + HAS_NONE + "from concurrent.futures import ThreadPoolExecutor\n"
@@ -63,6 +64,7 @@ def test_threads_that_use_sizes_and_sympy_at_once():
     )
 
 
+@pytest.mark.slow
 def test_a_compiled_function_needs_no_sympy():
     run(
         "import sys, pytensor, pytensor.tensor as pt, pytensor_onnx\n"

@@ -207,6 +207,7 @@ def test_other_sparse_types_are_refused():
             export_onnx([given], result, verify=False)
 
 
+@pytest.mark.slow
 def test_importing_the_package_does_not_import_sparse_matrices():
     code = (
         "import sys, pytensor_onnx;"

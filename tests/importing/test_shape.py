@@ -92,6 +92,7 @@ def test_axes_of_one_name_within_an_input_may_differ():
     np.testing.assert_array_equal(evaluated(from_onnx(model), x)[0], x.reshape(-1, 3))
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize(("operator", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
 @pytest.mark.parametrize("has_lengths", [False, True])

@@ -100,7 +100,7 @@ ELSEWHERE = {
 }
 
 
-@pytest.mark.few(22)
+@pytest.mark.few(7)
 @pytest.mark.parametrize("name", CASES)
 def test_layer_is_its_operators(name):
     make, sizes, operators = CASES[name]

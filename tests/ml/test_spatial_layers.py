@@ -109,6 +109,7 @@ MAY_BE_SHORT = ("MaxPool2D", "AvgPool2D", "AvgPool1D")
 SHAPES = dict.fromkeys(ONE_OPERATOR, (7, 8, 3)) | dict.fromkeys(ONE_OPERATOR_1D, (9, 3))
 
 
+@pytest.mark.few(3)
 @pytest.mark.each_value
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("is_static", [True, False])

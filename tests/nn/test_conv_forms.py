@@ -175,7 +175,7 @@ def options_of(name):
     return {k: v for k, v in OPTIONS.items() if k not in left_out.get(name, ())}
 
 
-@pytest.mark.few(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_options_go_by_the_names_of_pools_as_well(name):
     convolve, shapes = FUNCTIONS[name]

@@ -290,6 +290,7 @@ def test_pools_of_an_empty_batch_are_empty():
     )
 
 
+@pytest.mark.slow
 def test_pools_of_float16_are_those_of_float32():
     value = RNG.standard_normal((2, 2, 5, 4)).astype("float16")
     x = pt.tensor("x", shape=(None, 2, None, None), dtype="float16")

@@ -121,7 +121,7 @@ def test_layers_on_layers_transpose_at_the_ends(kind):
 @pytest.mark.each_value
 @pytest.mark.parametrize("number", [np.nan, -np.inf, 3e38])
 @pytest.mark.parametrize(("kind", "where"), [(k, n) for k in GATES for n in names(k)])
-@pytest.mark.few(7)
+@pytest.mark.few(3)
 def test_values_that_are_not_finite_are_those_of_the_loop(kind, where, number):
     values = [sequences(5), *weights(kind), *states(kind, 2)]
     values[names(kind).index(where)].flat[-2] = number
@@ -187,7 +187,7 @@ def test_shared_weights_may_change(x, kind):
         np.testing.assert_allclose(found, wanted, **ABSOLUTE)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", GATES)
 def test_double_precision_is_a_loop(kind):
     x, values = pt.tensor3("x", dtype="float64"), wide(weights(kind))

@@ -32,7 +32,7 @@ PROPERTIES = [
 ]
 
 
-@pytest.mark.few(40)
+@pytest.mark.few(13)
 @pytest.mark.parametrize(("fact", "op_type"), PROPERTIES)
 def test_results_have_the_properties_of_operands(fact, op_type):
     build = Builder(ModelScope(21))

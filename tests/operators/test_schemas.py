@@ -55,6 +55,7 @@ def test_defaults_of_attributes(op_type, defaults):
     assert defaults_of(op_type) == defaults
 
 
+@pytest.mark.slow
 def test_a_model_of_operators_of_the_table_reads_no_schema():
     program = """
 import numpy as np, onnx, pytensor, pytensor.tensor as pt, pytensor_onnx

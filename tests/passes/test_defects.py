@@ -65,7 +65,7 @@ def test_each_wrong_rewrite_of_the_optimizer_belongs_to_a_defect():
     assert {f"{shown}[{name}]" for name in WRONG} <= tests
 
 
-@pytest.mark.few(13)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", [field.name for field in fields(Profile)])
 def test_each_property_of_a_target_is_read(name):
     # `supports` reads the kernel table; the other properties are read by passes and the exporter.

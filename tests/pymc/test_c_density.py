@@ -238,6 +238,7 @@ def test_the_header_declares_the_functions():
     assert declared > source.read_text().count("EXPORT ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["c", "rust", "r"])
 def test_the_examples_find_the_density(schools, folder, tmp_path, language):
     found = {"c": "cc", "rust": "rustc", "r": "Rscript"}[language]

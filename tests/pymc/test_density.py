@@ -146,6 +146,7 @@ def test_one_input_for_each_variable(model: pm.Model) -> None:
     assert directions.continuous[0].name == names[0]
 
 
+@pytest.mark.slow
 def test_a_constrained_density_is_that_of_the_variables_themselves(model: pm.Model) -> None:
     outputs = ["logp", "dlogp", "sigma_log__"]
     program = export_logp(model, space="constrained", outputs=outputs, data="stored")

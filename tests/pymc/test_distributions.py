@@ -34,6 +34,7 @@ def test_every_distribution_is_in_the_table() -> None:
     assert names == CASES.keys() | NO_DENSITY.keys() | UNSUPPORTED.keys()
 
 
+@pytest.mark.slow
 def test_densities_of_quickly_converted_distributions() -> None:
     check([case for name in FAST for case in CASES[name]])
 

@@ -44,6 +44,7 @@ def renamed(program):
     return json.loads(program.model.metadata_props["pymc"])["renamed"]
 
 
+@pytest.mark.slow
 def test_densities_transforms_and_whole_models_have_the_names_of_the_file(model):
     point = np.zeros(2)
     density = export_logp(model, outputs=["logp", SCALE, SPLINE, f"logp_{OBSERVED}"])

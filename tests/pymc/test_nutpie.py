@@ -223,6 +223,7 @@ def test_initial_values_are_those_given():
     np.testing.assert_array_less(np.abs(np.array(first) - [np.log(100.0), 5.0, -5.0]), 1.0)
 
 
+@pytest.mark.slow
 def test_names_choose_the_variables_of_the_trace(groups):
     trace = nutpie.sample(nutpie_model(groups, var_names=["scale"]), draws=5, tune=5, **OPTIONS)
     assert set(trace.posterior.data_vars) == {"mu", "scale"}

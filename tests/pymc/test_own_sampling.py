@@ -111,6 +111,7 @@ def test_names_initial_values_and_the_warm_up(model):
         sample(**few, initvals=[{"mu": 1.0}])
 
 
+@pytest.mark.slow
 def test_limits_of_trajectories_are_taken(model):
     tree = sample(**FEW, model=model, max_treedepth=2, compute_convergence_checks=False)
     assert tree.sample_stats["tree_depth"].max() == 2

@@ -68,7 +68,7 @@ def posterior(y: np.ndarray) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("y", [Y, MORE_Y], ids=["data of the model", "longer data"])
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_draws_have_the_moments_of_the_posterior(path, y):
     drawn = run(path, seed=[1, 2], warmup=200, draws=400, y=y)
     assert drawn["effect"].shape == (2, 400, len(y))

@@ -140,6 +140,7 @@ def test_generated_quantities_have_the_moments_of_predictive_draws(model: pm.Mod
         assert abs(found - wanted) < 0.12
 
 
+@pytest.mark.slow
 def test_draws_depend_on_their_seeds_only(program: ONNXProgram, batched: ONNXProgram) -> None:
     one, many = program.select(["y", "count"]), batched.select(["y", "count"])
     y, count = one(POINT, X, seed=5)

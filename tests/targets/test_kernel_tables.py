@@ -128,6 +128,7 @@ def test_a_portable_file_has_the_kernels_of_onnxruntime_but_for_avoided_operator
     assert not portable.supports("Compress", FLOAT, 21)
 
 
+@pytest.mark.slow
 def test_the_runtime_is_not_imported_for_its_profile():
     code = (
         "import sys; from pytensor_onnx.targets import get_profile; import onnx_ir;"

@@ -84,7 +84,7 @@ def network(x: pt.TensorVariable) -> list[pt.TensorVariable]:
 
 
 @pytest.mark.parametrize("opset", [18, 19, 20, 23, 26])
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_networks_of_every_opset(opset):
     target = TARGETS[opset % 2]
     x = pt.tensor("x", shape=(None, 4, None, 5), dtype="float32")

@@ -51,6 +51,7 @@ def of_rejections(rng):
     return result, after
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graph", [until_far, of_a_branch, of_rejections])
 def test_draws_in_bodies_are_small_and_equal(graph):
     def exported(target):

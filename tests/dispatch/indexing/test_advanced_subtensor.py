@@ -276,6 +276,7 @@ def test_index_arrays_of_size_one_at_run_time_are_broadcast():
         ) < 2 else None
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_data_of_every_dtype_can_be_indexed_and_updated(dtype):
     def case(index):
@@ -340,6 +341,7 @@ def test_increments_that_numpy_rounds_after_every_step_are_refused(x_dtype, y_dt
         compile_onnx([x, y, i], [x[i].inc(y)])
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "index",
     [

@@ -108,7 +108,7 @@ def test_values_and_gradients(inputs, make):
 
 
 @pytest.mark.parametrize("kind", ["state", "several taps", "vector state", "reversed", "map"])
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_second_order_gradients(inputs, kind):
     x, m, s, _ = inputs
     first = pt.grad((KINDS[kind](*inputs) ** 2).sum(), x)

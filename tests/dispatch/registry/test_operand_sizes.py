@@ -37,6 +37,7 @@ GRAPHS = {
 }
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_a_computed_axis_of_one_element_does_not_broadcast(name, run):

@@ -32,7 +32,7 @@ def test_wrapping_before_onnx_has_it():
     assert op_types(program) == ["Gather", "Gather"]
 
 
-@pytest.mark.few(7)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_elements_and_constants_of_every_dtype(dtype):
     values = np.resize(special_values(dtype)[:6], (3, 4))
@@ -137,7 +137,7 @@ def test_a_length_that_the_graph_computes():
     compare_onnx_and_py([x, n], outputs, [values, 2])
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["maximum", "minimum", "mean"])
 def test_nan_and_infinity_are_kept(mode):
     x = pt.matrix("x")

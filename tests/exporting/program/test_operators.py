@@ -236,6 +236,7 @@ def slice_increment(n: Size) -> Graph:
     return [x, y], x[:, 1:3].inc(y)
 
 
+@pytest.mark.few(10)
 @pytest.mark.each_value
 @pytest.mark.parametrize("batch", [4, None], ids=["static", "dynamic"])
 @pytest.mark.parametrize("name", GRAPHS)

@@ -177,6 +177,7 @@ def test_browsers_and_node_need_a_file_for_the_state(regression, tmp_path, targe
         )
 
 
+@pytest.mark.slow
 def test_pytensor_ml_step_carries_moments_counter_and_running_statistics():
     layers = pytest.importorskip("pytensor_ml.layers")
     from pytensor_ml.activations import ReLU

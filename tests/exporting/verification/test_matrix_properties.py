@@ -54,6 +54,7 @@ def test_samples_with_a_property_keep_their_shape_and_dtype(name, array):
     assert (kept.shape, kept.dtype) == (array.shape, array.dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sym", "pos", "tridiagonal"])
 def test_solvers_of_a_kind_of_matrix_are_verified_on_such_matrices(kind):
     a, b = pt.matrix("a"), pt.matrix("b")

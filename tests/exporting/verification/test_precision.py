@@ -63,6 +63,7 @@ def floats(program):
     return {v.dtype.name for v in values if v.dtype is not None and v.dtype.is_floating_point()}
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_graphs_are_computed_in_float32(name):
     x = pt.matrix("x")

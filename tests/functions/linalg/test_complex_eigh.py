@@ -23,7 +23,7 @@ def decompose():
     return pytensor.function([x], eigh(x), mode="ONNX")
 
 
-@pytest.mark.few(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(2, 3, 4), (0, 1, 3), (1, 2, 1), (2, 1, 0), (1, 1, 30)])
 def test_eigenvectors_solve_the_equation(shape, decompose):
     a = hermitian(generator(1), *shape)
@@ -78,6 +78,7 @@ def test_pairs_of_matrices(first, second, lower):
     np.testing.assert_allclose(values, w, rtol=0, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_files_are_verified_and_keep_complex64():
     x = pt.matrix("x", dtype="complex64")
     program = export_onnx([x], eigh(x))

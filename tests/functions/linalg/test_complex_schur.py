@@ -49,6 +49,7 @@ def assert_decomposed(t, z, a):
     assert_errors(*errors, a)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "n", [1, 2, 3, 10, 17, *(pytest.param(n, marks=pytest.mark.slow) for n in (33, 100))]
 )

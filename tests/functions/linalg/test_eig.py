@@ -91,6 +91,7 @@ def test_matrices_that_are_not_square_are_refused(decompose):
         decompose(np.ones((1, 2, 3)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int8", pytest.param("float32", marks=pytest.mark.slow)])
 def test_values_that_do_not_depend_on_order_are_pytensors(dtype):
     x = pt.matrix("x", dtype=dtype)

@@ -109,6 +109,7 @@ def test_vectors_are_verified_with_their_signs():
     np.testing.assert_allclose(found, [[0, 1], [1, 0]], atol=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lower", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_pairs_of_matrices_have_pytensors_values(lower):
     a, b = pt.matrix("a"), pt.matrix("b")

@@ -44,7 +44,7 @@ def assert_decomposed(decompose, a):
     assert_errors(*errors, a)
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", sweep_rest(NONSYMMETRIC, HARD))
 def test_backward_errors_are_lapacks(name, decompose):
     for n in (1, 2, 3, 10, 17):

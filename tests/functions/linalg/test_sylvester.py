@@ -50,7 +50,7 @@ def test_other_dtypes_are_cast_as_by_pytensor():
     compare_onnx_and_py([a, b], results, arrays, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", sweep_rest(NONSYMMETRIC, HARD))
 def test_residuals_are_lapacks(name, solve):
     for m, n in ((1, 2), (2, 2), (7, 10)):
@@ -97,7 +97,7 @@ def test_empty_and_non_finite_operands(solve):
         assert np.isnan(solve(*operands)).all()
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("shapes", [((2, 3), (2, 2), (2, 2)), ((2, 2), (2, 2), (2, 3))])
 def test_shapes_that_do_not_fit_are_refused(shapes, solve):
     with pytest.raises(ValueError, match=r"square|fit|is 2 in b and 3 in c"):

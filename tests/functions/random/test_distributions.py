@@ -59,7 +59,7 @@ def continuous(request):
     return request.param, draw_all(CONTINUOUS, request.param, seed=1)
 
 
-@pytest.mark.few(28)
+@pytest.mark.few(9)
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_continuous_draws_have_the_distribution(continuous, name):
     dtype, draws = continuous

@@ -176,7 +176,7 @@ def proposals():
     return pytensor.function(inputs, propose(*inputs, concentration_of(inputs[2])), mode="ONNX")
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(("h", "c"), [(64.3, 0.0), (100.0, 0.3), (500.0, 1.0), (1e4, 0.05)])
 def test_large_numbers_are_accepted_by_their_density(proposals, h, c):
     """The density is the product of the density of accepted proposals and their derivative."""

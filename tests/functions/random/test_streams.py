@@ -106,6 +106,7 @@ def test_logarithms_are_those_of_the_same_numbers():
     np.testing.assert_allclose(x, np.exp(log_x), rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_draws_at_counters_find_the_definition_of_their_sampler() -> None:
     """A process that has not drawn before has imported no definition of a sampler."""
     code = """

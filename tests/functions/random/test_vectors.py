@@ -43,6 +43,7 @@ def test_normal_vectors_have_the_covariance(method):
     assert np.abs(errors).max() < 5 * np.sqrt(2 / N)
 
 
+@pytest.mark.slow
 def test_shares_and_counts_have_the_distribution():
     generator, alphas = pt.random.shared_rng(seed=2), pt.dmatrix("alphas")
     n, p = pt.lvector("n"), pt.dvector("p")

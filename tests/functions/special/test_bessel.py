@@ -17,7 +17,7 @@ from tests.operations.bessel import next_to_roots
 inf, nan = np.inf, np.nan
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("function", [pt.j0, pt.j1])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_number_has_the_value_of_an_array_of_it(function, dtype):

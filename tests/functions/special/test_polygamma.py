@@ -45,6 +45,7 @@ def test_orders_out_of_range_leave_the_other_results_halfway_between_poles():
     np.testing.assert_allclose(found[1], float(mp.psi(2, mp.mpf(-0.4999))), rtol=2e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_values_at_poles_infinities_and_nan_are_those_of_scipy(dtype):
     n, x = pt.vector("n", dtype="int32"), pt.vector("x", dtype=dtype)

@@ -573,6 +573,7 @@ FORMS = {
 }
 
 
+@pytest.mark.few(13)
 @pytest.mark.parametrize("opset", [18, 19, 20, 22, 23, 24, 25, 26])
 @pytest.mark.parametrize("form", FORMS)
 def test_forms_run_in_every_opset_with_the_same_results(form, opset):

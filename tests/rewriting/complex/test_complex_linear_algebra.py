@@ -104,7 +104,7 @@ def test_single_precision_is_kept():
 
 
 @pytest.mark.parametrize("shape", [(2, 2, 2), (1, 2, 3, 3)])
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_reshapes_in_batches(shape):
     """Kronecker products, and the discrete equation of Lyapunov by these."""
     rng = np.random.default_rng(5)

@@ -80,7 +80,7 @@ def test_unique_slices(axis, parts):
         (0, 10 + 1j, 1 - 1j),
     ],
 )
-@pytest.mark.few(3)
+@pytest.mark.slow
 def test_ranges(bounds):
     start, stop, step = (pt.zscalar(name) for name in ("start", "stop", "step"))
     real = pt.dscalar("real")

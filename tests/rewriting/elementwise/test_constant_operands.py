@@ -50,7 +50,7 @@ VALUES = {
 @pytest.mark.each_value
 @pytest.mark.parametrize("binary", BINARY)
 @pytest.mark.parametrize("dtype", VALUES)
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_functions_of_arithmetic_with_constants(dtype, binary):
     x, value = pt.vector("x", dtype=dtype), np.array(VALUES[dtype], dtype)
     results = {}

@@ -1,5 +1,6 @@
 import numpy as np
 import pytensor.tensor as pt
+import pytest
 from pytensor.graph.fg import FunctionGraph
 
 from pytensor_onnx import export_onnx, nn
@@ -36,6 +37,7 @@ def block(x):
     return x + joined @ weights[1]
 
 
+@pytest.mark.slow
 def test_a_batch_of_one_stays_in_products_and_reshapes():
     operators = []
     for batch in (1, None):

@@ -45,6 +45,7 @@ def test_a_result_that_takes_a_matrix_only_is_refused():
     np.testing.assert_allclose(solution, np.linalg.lstsq(A, B)[0], rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_solutions_of_tensors_have_any_rank_and_are_floats():
     a, b = pt.tensor4("a"), pt.tensor3("b")
     values = [RNG.normal(size=(2, 3, 4, 24)), RNG.normal(size=(2, 3, 4))]

@@ -83,7 +83,7 @@ SAVED = {
 }
 
 
-@pytest.mark.few(9)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", SAVED)
 def test_factorisations_are_saved_for(name):
     make, called, expected = SAVED[name]

@@ -41,7 +41,7 @@ def operations(a, b, positive):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_results_are_those_of_pytensor(dtype):
     inputs, results, values = [], [], []
     for n in SIZES:

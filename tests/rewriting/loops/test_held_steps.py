@@ -175,6 +175,7 @@ def test_sums_of_large_rows_stay_loops_and_those_of_small_or_given_ones_do_not()
     assert loops(program) == []
 
 
+@pytest.mark.slow
 def test_a_sum_of_steps_takes_the_memory_of_one():
     """300 steps of 4 MB would take 1.2 GB."""
     code = """

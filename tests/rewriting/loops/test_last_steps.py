@@ -172,6 +172,7 @@ def test_any_slices_of_the_steps(kind, length, is_static, are_inputs, reads):
         np.testing.assert_allclose(rows, expected[i % len(steps)][index], rtol=1e-12, strict=True)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("output", [0, 1])
 @pytest.mark.parametrize("index", [slice(-2, 1), slice(-2, 2), slice(-3, 3), slice(3, -2, -1)])
 def test_slices_with_one_bound_from_each_end_are_of_all_steps(index, output):

@@ -166,7 +166,7 @@ def test_vectors_with_a_factor_for_each_element():
     compare([x, factors], y, values, rtol=1e-10, atol=1e-13)
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "step",
     [

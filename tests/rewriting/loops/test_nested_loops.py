@@ -110,7 +110,7 @@ def test_rows_of_a_loop(row):
 
 
 @pytest.mark.parametrize("row", [two_lags, counted])
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_gradients_of_rows_of_a_loop(row):
     gradients = pytensor.grad((of_rows(row) ** 2).sum(), GIVEN)
     assert set(loops(GIVEN, gradients)) == {0}

@@ -47,6 +47,7 @@ def check_einsum(equation, values, *, static=False, gradients=False):
     return compare_onnx_and_py(inputs, outputs, values, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.few(9)
 @pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore:The same einsum subscript")
 @pytest.mark.parametrize("equation", EQUATIONS)

@@ -37,6 +37,7 @@ def test_signals_of_all_sizes(dtype):
                 np.testing.assert_array_equal(found, expected, strict=True)
 
 
+@pytest.mark.slow
 def test_modes_batches_and_mixed_dtypes():
     x, y, z = pt.matrix("x"), pt.vector("y", dtype="float32"), pt.vector("z", shape=(3,))
     results = [convolve1d(x, y, mode=mode) for mode in MODES] + [convolve1d(z, x, mode="full")]
@@ -98,6 +99,7 @@ def test_complex_signals_and_images(dtypes):
     compare_onnx_and_py([x, y], results, values, atol=1e-12 if "128" in dtypes[0] else 1e-4)
 
 
+@pytest.mark.slow
 def test_gradients():
     x, y = pt.vector("x"), pt.vector("y")
     costs = [(convolve1d(x, y, mode=mode) ** 2).sum() for mode in ("full", "valid")]

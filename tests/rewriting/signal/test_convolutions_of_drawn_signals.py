@@ -70,6 +70,7 @@ def test_signals(drawn):
     np.testing.assert_array_equal(same, centre(np.convolve(x, y), len(x)), strict=True)
 
 
+@pytest.mark.slow
 @holds_for(drawn=pairs(sorted(COMPLEX), 1, 40))
 @pytest.mark.slow
 def test_complex_signals(drawn):

@@ -48,6 +48,7 @@ def real_transforms(dtype):
     return pytensor.function([x], results, mode="ONNX")
 
 
+@pytest.mark.slow
 @holds_for(drawn=signals())
 @pytest.mark.slow
 def test_real_transforms_there_and_back(drawn):

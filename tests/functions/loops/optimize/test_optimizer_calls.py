@@ -106,6 +106,7 @@ def test_minima_in_float32():
     compare_onnx_and_py([x, a], [solution, success], values, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_searches_compute_in_float64_under_a_floatx_of_float32():
     x, a = pt.dvector("x"), pt.dscalar("a")
     with pytensor.config.change_flags(floatX="float32"):
