@@ -158,18 +158,17 @@ def _helps(command: Any, context: Any) -> Iterator[str]:
 def make_demos(app: Any) -> None:
     """Make the pages that run models, once for an output folder.
 
-    They contain packages that npm downloads once. Without these the site has no demos.
+    One of them contains a package that npm downloads once. Without it the site has no demos.
     """
     from pytensor_onnx.errors import PyTensorONNXError
-    from pytensor_onnx.web.packages import PLOTS, RUNTIME, package_files
+    from pytensor_onnx.web.packages import RUNTIME, package_files
 
     folder = Path(app.outdir) / "demos"
     wanted = app.builder.format == "html" and app.config.sphinx_gallery_conf["plot_gallery"]
     if not wanted or folder.exists():
         return
     try:
-        for package in (RUNTIME, PLOTS):
-            package_files(package)
+        package_files(RUNTIME)
     except PyTensorONNXError as error:
         getLogger(__name__).info("the site has no demos: %s", error)
         return

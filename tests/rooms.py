@@ -91,7 +91,7 @@ ROOMS = {
         "exports: requests, verification, the program, files",
         *("graph", "rewriting", "conversion", "pipeline", "targets", "running", "ml"),
         *("dynamic_axes", "named_dims", "encodings", "operators", "ops", "digests", "passes"),
-        "importing",
+        *("importing", "web"),
     ),
     "pymc": room(
         "PyMC models: densities, predictors, samplers",

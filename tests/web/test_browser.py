@@ -5,7 +5,7 @@ import onnxruntime
 import pytest
 
 from pytensor_onnx.errors import PyTensorONNXError
-from pytensor_onnx.web.packages import PLOTS, RUNTIME, package_files
+from pytensor_onnx.web.packages import RUNTIME, package_files
 from pytensor_onnx.web.site import build_site
 from tests.web.pages import await_results, keep_screenshot, needs_chromium, opened_page, results
 
@@ -16,8 +16,7 @@ pytestmark = [pytest.mark.slow, needs_chromium]
 def page(browser, model, tmp_path_factory):
     """Return the open page of a model, and what its console said."""
     try:
-        for package in (RUNTIME, PLOTS):
-            package_files(package)
+        package_files(RUNTIME)
     except PyTensorONNXError as error:
         pytest.skip(str(error))
     described = {

@@ -15,7 +15,7 @@ import onnxruntime
 import pytest
 
 from pytensor_onnx.errors import PyTensorONNXError
-from pytensor_onnx.web.packages import PLOTS, RUNTIME, package_files
+from pytensor_onnx.web.packages import RUNTIME, package_files
 from tests.web.pages import (
     await_results,
     downloaded,
@@ -37,8 +37,7 @@ def demo(browser, tmp_path, request):
     for package in needs:
         pytest.importorskip(package, reason=f"{package} is not installed")
     try:
-        for package in (RUNTIME, PLOTS):
-            package_files(package)
+        package_files(RUNTIME)
     except PyTensorONNXError as error:
         pytest.skip(str(error))
     folder = importlib.import_module(f"web.{name}.build").build(tmp_path / "site", **options)

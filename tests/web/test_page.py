@@ -9,7 +9,7 @@ import pytest
 
 from pytensor_onnx import export_onnx
 from pytensor_onnx.errors import PyTensorONNXError
-from pytensor_onnx.web.packages import PLOTS, RUNTIME, Package, package_files
+from pytensor_onnx.web.packages import RUNTIME, Package, package_files
 from pytensor_onnx.web.site import build_site
 from tests.web.pages import (
     assert_looks_like,
@@ -50,7 +50,7 @@ PAGE = {
 def folder(tmp_path_factory):
     """Return the page of a model with a state and 14 controls."""
     try:
-        for package in (RUNTIME, PLOTS, AXE):
+        for package in (RUNTIME, AXE):
             package_files(package)
     except PyTensorONNXError as error:
         pytest.skip(str(error))

@@ -23,7 +23,7 @@ def test_a_site_is_complete_and_links_nothing_outside(model, tmp_path, without_n
     )
     names = {str(f.relative_to(folder)) for f in folder.rglob("*") if f.is_file()}
     assert {"index.html", "model.onnx", "page.json", "main.js", "worker.js"} <= names
-    assert {"runtime/ort.wasm.min.mjs", "plots/uPlot.iife.min.js"} <= names
+    assert {"runtime/ort.wasm.min.mjs"} <= names
     assert "runtime/ort-wasm-simd-threaded.wasm.gz" in names
     assert (folder / "model.onnx").read_bytes() == model.read_bytes()
     page = json.loads((folder / "page.json").read_text())

@@ -22,7 +22,6 @@ from pytensor_onnx.errors import MissingEngineError, PyTensorONNXError, Uncovere
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.pymc import export_sampler
 from pytensor_onnx.web import tape_file
-from pytensor_onnx.web.packages import PLOTS, package_files
 from pytensor_onnx.web.site import build_site
 from pytensor_onnx.web.tape_file import wasm_module, write_tape
 from tests.web.pages import (
@@ -422,10 +421,6 @@ def test_an_installation_without_the_module_says_how_to_get_it(tmp_path, monkeyp
 @needs_chromium
 def test_a_long_run_is_stopped_in_a_page(browser, tmp_path):
     needs_tapes()
-    try:
-        package_files(PLOTS)
-    except PyTensorONNXError as error:
-        pytest.skip(str(error))
     n = pt.lscalar("n")
     [y] = iterate(lambda y: [pt.cos(y)], [pt.constant(np.float64(1.0))], n_steps=n)
     path = saved(tmp_path, [n], {"y": y}, precision="float64")
@@ -451,10 +446,6 @@ def test_a_long_run_is_stopped_in_a_page(browser, tmp_path):
 @needs_chromium
 def test_a_training_step_in_a_page(browser, tmp_path):
     needs_tapes()
-    try:
-        package_files(PLOTS)
-    except PyTensorONNXError as error:
-        pytest.skip(str(error))
     rate, w = pt.scalar("rate"), pytensor.shared(np.array([3.0, -1.0]), name="w")
     loss = (w**2).sum()
     options = {"precision": "float64", "state_path": tmp_path / "state.npz"}

@@ -7,7 +7,7 @@ import pytest
 
 from pytensor_onnx import export_onnx, nn
 from pytensor_onnx.errors import PyTensorONNXError
-from pytensor_onnx.web.packages import PLOTS, WEBGPU_RUNTIME, package_files
+from pytensor_onnx.web.packages import WEBGPU_RUNTIME, package_files
 from pytensor_onnx.web.site import build_site
 from tests.web.pages import await_results, needs_chromium, opened_page, results
 
@@ -40,8 +40,7 @@ def test_nodes_without_a_kernel_are_named():
 @pytest.fixture
 def browser_with_adapter(launch):
     try:
-        for package in (WEBGPU_RUNTIME, PLOTS):
-            package_files(package)
+        package_files(WEBGPU_RUNTIME)
     except PyTensorONNXError as error:
         pytest.skip(str(error))
     with launch(*ARGUMENTS) as chromium:

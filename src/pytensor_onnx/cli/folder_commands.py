@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
-from contextlib import nullcontext
+import subprocess
+import sys
+import time
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from inspect import isfunction, signature
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -94,20 +101,37 @@ def _pair(text: str) -> tuple[str, Any]:
     raise click.BadParameter(f"{text!r}: write NAME=VALUE, a value in JSON, such as seed=1")
 
 
+_DRAWS = 500
+"""Posterior draws of a page that predicts, which are most of its bytes."""
+_SECONDS_OF_WATCH = 0.5
+
 Engine = Literal["auto", "tape", "onnxruntime"]
 RuntimeSource = Literal["npm", "cdn"]
 
 
+class _FileOrObject(click.ParamType):
+    """A file, or an object of a Python module as ``module:name``."""
+
+    name = "file"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Path | str:
+        """Return the path of a file, or the name of an object."""
+        # A path of Windows may have a colon, too.
+        is_name = re.fullmatch(r"[\w.]+:[\w.]+", value) and not Path(value).exists()
+        return value if is_name else FILE.convert(value, param, ctx)
+
+
 @click.command
-@click.argument("model", type=FILE)
+@click.argument("model", type=_FileOrObject())
 @click.option(
     "--output",
     "-o",
     type=NEW_PATH,
-    default="site",
-    show_default=True,
-    help="Folder to write.",
+    help="Folder to write, or file that ends in .html. [default: site]",
 )
+@click.option("--single-file", is_flag=True, help="Write one HTML file that needs no server.")
 @click.option("--page", type=FILE, help="YAML file: title, text, inputs, outputs.")
 @click.option("--state", type=FILE, help="First state of a model that updates one.")
 @click.option(
@@ -124,7 +148,8 @@ RuntimeSource = Literal["npm", "cdn"]
     show_default=True,
     help="npm copies ONNX Runtime Web, cdn links a public host.",
 )
-@click.option("--force", is_flag=True, help="Replace the page in the folder.")
+@click.option("--force", is_flag=True, help="Replace the page that is there.")
+@click.option("--watch", is_flag=True, help="Write the page again when its sources change.")
 @click.option("--webgpu/--no-webgpu", help="Use WebGPU where browser and model can.")
 @click.option("--serve/--no-serve", help="Open the page on this machine.")
 @click.option(
@@ -136,56 +161,45 @@ RuntimeSource = Literal["npm", "cdn"]
 )
 @with_json
 def web(
-    model: Path,
-    output: Path,
+    model: Path | str,
+    output: Path | None,
+    single_file: bool,
     page: Path | None,
     state: Path | None,
     engine: Engine,
     runtime: RuntimeSource,
     force: bool,
+    watch: bool,
     webgpu: bool,
     serve: bool,
     port: int,
     as_json: bool,
 ) -> None:
-    """Make a web page that runs a model."""
-    from pytensor_onnx.exporting.files.file_verification import load
-    from pytensor_onnx.graph.model_reading import read_model
-    from pytensor_onnx.web.controls import read_description
-    from pytensor_onnx.web.packages import ADDRESS, make_server
-    from pytensor_onnx.web.site import build_site, replacing
+    """Make a web page that runs a model.
 
+    MODEL is an ONNX file, or MODULE:NAME: a Python module and a PyMC model in it (the page draws
+    from its posterior), a tuple of a PyMC model and its draws (the page predicts), or what
+    pytensor-onnx export takes.
+
+    Example: pytensor-onnx web mymodule:model -o page.html
+    """
+    single_file = single_file or (output is not None and output.suffix == ".html")
+    name = model.stem if isinstance(model, Path) else model.rpartition(":")[2]
+    target = output or Path(f"{name}.html" if single_file else "site")
+    if single_file and (serve or webgpu or engine == "onnxruntime"):
+        raise PyTensorONNXError("one file has a tape and needs no server: name a folder, -o site")
     if page:
         require("web", "--page")
-    is_sampler = _is_sampler(read_model(model))
-    with working("writing the page"), replacing(output) if force else nullcontext(output) as target:
-        build_site(
-            model,
-            target,
-            page=read_description(page) if page else None,
-            engine=engine,
-            runtime=runtime,
-            webgpu=webgpu,
-            state=state,
-        )
-    described = json.loads((output / "page.json").read_text(encoding="utf-8"))
-    values = described["inputs"] + described["outputs"]
-    if as_json:
-        print_json({"folder": str(output), "page": described})
-    else:
-        click.echo(f"wrote {output}: copy it to any web server, or see it by --serve")
-        if reason := described["runtime"].get("reason"):
-            click.echo(f"ONNX Runtime Web runs the model: {printable(reason)}")
-            # The page would show the error of the runtime.
-            load(str(model), threads=1)
-        else:
-            click.echo("a tape runs the model, without ONNX Runtime Web")
-        # Samplers need float64, for all targets.
-        if not is_sampler and any(value["dtype"] == "float64" for value in values):
-            click.echo('its numbers are float64: target="web" exports float32, half as large')
+    request = PageRequest(target, page, state, engine, runtime, webgpu, single_file, force)
+    described = _write(model, request)
+    _report(described, request, as_json)
+    if watch:
+        _watch(model, request)
     if serve:
+        from pytensor_onnx.web.packages import ADDRESS, make_server
+
         try:
-            opened = make_server(output, port)
+            opened = make_server(target, port)
         except OSError as error:
             reason = f"port {port} cannot be opened, name another by --port: {error}"
             raise PyTensorONNXError(reason) from None
@@ -195,6 +209,138 @@ def web(
                 server.serve_forever()
             except KeyboardInterrupt:
                 click.echo("ended")
+
+
+@dataclass(frozen=True)
+class PageRequest:
+    """What the command writes, and where."""
+
+    target: Path
+    page: Path | None
+    state: Path | None
+    engine: Engine
+    runtime: RuntimeSource
+    webgpu: bool
+    single_file: bool
+    force: bool
+
+
+def _write(model: Path | str, request: PageRequest) -> dict[str, Any]:
+    """Write the page of a file or of an object, and return its description."""
+    from pytensor_onnx.exporting.files.file_verification import load
+    from pytensor_onnx.exporting.requests.state_files import write_state
+    from pytensor_onnx.graph.model_reading import read_model
+    from pytensor_onnx.web.controls import read_description
+    from pytensor_onnx.web.site import build_site, make_page, replacing
+
+    with TemporaryDirectory() as temporary:
+        file, state = Path(temporary, "model.onnx"), request.state
+        if isinstance(model, str):
+            with working("exporting"):
+                program = page_program(model)
+                program.save(file)
+                if program.state and state is None:
+                    state = write_state(Path(temporary, "state.npz"), program.state, 0)
+        else:
+            file = model
+        is_sampler = _is_sampler(read_model(file))
+        description = read_description(request.page) if request.page else None
+        target = request.target
+        if request.single_file:
+            if target.exists() and not request.force:
+                raise PyTensorONNXError(f"{target} exists: replace it by --force, or name another")
+            with working("writing the page"):
+                made = make_page(file, page=description, state=state)
+                made.save(target)
+            return {**made.description, "is_sampler": is_sampler}
+        replaced = replacing(target) if request.force else nullcontext(target)
+        with working("writing the page"), replaced as folder:
+            build_site(
+                file,
+                folder,
+                page=description,
+                engine=request.engine,
+                runtime=request.runtime,
+                webgpu=request.webgpu,
+                state=state,
+            )
+        described = json.loads((target / "page.json").read_text(encoding="utf-8"))
+        if described["runtime"].get("reason"):
+            # The page would show the error of the runtime.
+            load(str(file), threads=1)
+        return {**described, "is_sampler": is_sampler}
+
+
+def _report(described: dict[str, Any], request: PageRequest, as_json: bool) -> None:
+    """Say what was written, and what a reader may do next."""
+    target, is_sampler = request.target, described.pop("is_sampler")
+    if as_json:
+        key = "file" if request.single_file else "folder"
+        print_json({key: str(target), "page": described})
+        return
+    if request.single_file:
+        size = target.stat().st_size / 1e6
+        click.echo(f"wrote {target} ({size:.2f} MB): open it in a browser, mail it")
+    else:
+        click.echo(
+            f"wrote {target}: copy it to any web server, or see it by --serve "
+            "(-o page.html writes one file that needs none)"
+        )
+    if reason := described["runtime"].get("reason"):
+        click.echo(f"ONNX Runtime Web runs the model: {printable(reason)}")
+    elif not request.single_file:
+        click.echo("a tape runs the model, without ONNX Runtime Web")
+    values = described["inputs"] + described["outputs"]
+    # Samplers need float64, for all targets.
+    if not is_sampler and any(value["dtype"] == "float64" for value in values):
+        click.echo('its numbers are float64: target="web" exports float32, half as large')
+
+
+def page_program(name: str) -> Any:
+    """Export an object of a Python module for a page.
+
+    Parameters
+    ----------
+    name
+        ``module:name`` of a PyMC model, whose page draws; of a tuple of a PyMC model and its
+        draws, whose page predicts; of a function without parameters that returns one of these; or
+        of another object that can be exported.
+    """
+    from pytensor_onnx.cli.inspection import export_object, named_object
+
+    value = named_object(name)
+    if isfunction(value) and not signature(value).parameters:
+        value = value()
+    pymc = sys.modules.get("pymc")
+    parts = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
+    if pymc is not None and isinstance(parts[0], pymc.Model):
+        from pytensor_onnx.pymc import export_predictor, export_sampler
+
+        model, draws = parts
+        if draws is None:
+            return export_sampler(model, target="web")
+        return export_predictor(model, draws, draws=_DRAWS, target="web")
+    return value if hasattr(value, "conversion") else export_object(value, target="web")
+
+
+def _watch(model: Path | str, request: PageRequest) -> None:
+    """Write the page again, by a process of its own, when a source changes."""
+    sources = [request.page, request.state, Path(model)]
+    if isinstance(model, str):
+        module = sys.modules[model.partition(":")[0]]
+        sources[-1] = Path(str(module.__file__))
+    files = [file for file in sources if file is not None]
+    arguments = [a for a in sys.argv[1:] if a not in {"--watch", "--force"}]
+    click.echo(f"watching {', '.join(map(str, files))}, Ctrl-C ends it")
+    seen = [file.stat().st_mtime_ns for file in files]
+    with suppress(KeyboardInterrupt):
+        while True:
+            time.sleep(_SECONDS_OF_WATCH)
+            now = [file.stat().st_mtime_ns for file in files if file.exists()]
+            if now != seen:
+                seen = now
+                command = [sys.executable, "-m", "pytensor_onnx", *arguments, "--force"]
+                subprocess.run(command, check=False)
 
 
 def _is_sampler(model: ir.Model) -> bool:

@@ -62,7 +62,6 @@ WEBGPU_RUNTIME = Package(
         "dist/ort-wasm-simd-threaded.asyncify.wasm",
     ),
 )
-PLOTS = Package("uplot", "1.6.32", ("dist/uPlot.iife.min.js", "dist/uPlot.min.css"))
 
 
 def cache_folder() -> Path:

@@ -23,13 +23,13 @@ from pytensor_onnx.graph.model_reading import state_pairs, stored_mapping
 from pytensor_onnx.graph.weights import weight_files
 from pytensor_onnx.web.controls import describe_input, describe_output, names_in
 from pytensor_onnx.web.packages import (
-    PLOTS,
     RUNTIME,
     WEBGPU_RUNTIME,
     Package,
     compressed,
     package_files,
 )
+from pytensor_onnx.web.single_file import Page, joined
 from pytensor_onnx.web.tape_file import write_tape
 
 _KEYS = {"title", "text", "inputs", "outputs", "run", "repeat", "links"}
@@ -97,8 +97,6 @@ def build_site(
             described["runtime"] = _runtime(package, site, runtime) | {"reason": reason}
         for entry in described["inputs"]:
             _add_example(entry, site / "examples")
-        for file in package_files(PLOTS):
-            _copy(file, site / "plots")
         text = (site / "index.html").read_text(encoding="utf-8")
         host = "https://cdn.jsdelivr.net" if runtime == "cdn" else ""
         text = text.replace(" CDN", f" {host}" if host else "")
@@ -111,6 +109,37 @@ def build_site(
         os.replace(site, target)
     target.chmod(0o755)
     return target
+
+
+def make_page(
+    model: str | os.PathLike,
+    *,
+    page: Mapping[str, Any] | None = None,
+    state: str | os.PathLike | None = None,
+    height: int = 640,
+) -> Page:
+    """Return a page around a model as one HTML file, which opens without a server.
+
+    Parameters
+    ----------
+    model, page, state
+        As in `build_site`.
+    height
+        Pixels of the page in a notebook.
+
+    Raises
+    ------
+    NoTapeError
+        If the kernels do not cover the model, as one file cannot hold ONNX Runtime Web.
+    """
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "site"
+        try:
+            build_site(model, folder, page=page, engine="tape", state=state)
+        except NoTapeError as error:
+            reason = f"{error}. A page in one file runs tapes only: name a folder, -o site"
+            raise type(error)(reason) from None
+        return joined(folder, height)
 
 
 @contextmanager

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
@@ -22,6 +23,7 @@ from pytensor_onnx.exporting.program.weight_files import (
     write_model,
 )
 from pytensor_onnx.exporting.requests.descriptions import describe
+from pytensor_onnx.exporting.requests.state_files import write_state
 from pytensor_onnx.exporting.verification.divergence import Conversion
 from pytensor_onnx.exporting.verification.file_vectors import METADATA, Vectors
 from pytensor_onnx.exporting.verification.results import ValueDifference, Verification
@@ -29,6 +31,9 @@ from pytensor_onnx.graph.traversal import function_sizes, operator_counts
 from pytensor_onnx.graph.weights import weight_bytes
 from pytensor_onnx.progress import working
 from pytensor_onnx.running.session import SessionOptions, kernels_of
+
+if TYPE_CHECKING:
+    from pytensor_onnx.web.single_file import Page
 
 
 class ONNXProgram(Runner):
@@ -134,6 +139,40 @@ class ONNXProgram(Runner):
             model = model.clone()
             model.metadata_props[METADATA] = self._vectors().to_text()
         return write_model(path, model)
+
+    def page(self, *, height: int = 640, **description: Any) -> Page:
+        """Return a page that runs the model in the browser, without Python and without a server.
+
+        It is one HTML file, which a notebook shows and ``program.page().save("page.html")`` writes.
+
+        Parameters
+        ----------
+        height
+            Pixels of the page in a notebook.
+        description
+            Description of the page, whose keys are those of the YAML file of ``pytensor-onnx web``:
+            ``title``, ``text``, ``inputs``, ``outputs`` and so on.
+
+        Raises
+        ------
+        NoTapeError
+            If the kernels of pages do not cover the model.
+
+        Examples
+        --------
+        >>> import pytensor.tensor as pt
+        >>> from pytensor_onnx import export_onnx
+        >>> x = pt.vector("x")
+        >>> page = export_onnx([x], pt.exp(x)).page(title="Growth")
+        >>> "<title>Growth</title>" in page.text
+        True
+        """
+        from pytensor_onnx.web.site import make_page
+
+        with tempfile.TemporaryDirectory() as folder:
+            file = self.save(Path(folder, "model.onnx"))
+            state = write_state(Path(folder, "state.npz"), self.state, 0) if self.state else None
+            return make_page(file, page=description, state=state, height=height)
 
     def _vectors(self) -> Vectors:
         from pytensor_onnx.exporting.verification.making_vectors import make_vectors

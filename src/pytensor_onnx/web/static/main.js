@@ -48,6 +48,8 @@ class Page {
     const hasState = Object.keys(description.state.pairs).length > 0;
     for (const name of ["repeat", "stop", "reset", "undo"]) byId(name).hidden = !hasState && !description.outputs.some(isKept);
     byId("save").hidden = !hasState;
+    // A page within another one has no address of its own.
+    byId("link").hidden = location.protocol === "about:";
     /** @type {Record<string, () => void>} */
     const actions = {
       run: () => this.start(),

@@ -1,7 +1,12 @@
+import { embedded } from "./embedded.js";
+
 /** The model in its worker. */
 export class Model {
   constructor() {
-    this.worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
+    const script = embedded("worker.js");
+    this.worker = script
+      ? new Worker(URL.createObjectURL(new Blob([script], { type: "text/javascript" })))
+      : new Worker(new URL("worker.js", import.meta.url), { type: "module" });
     /** @type {Map<number, {resolve: (value: any) => void, reject: (error: Error) => void}>} */
     this.waiting = new Map();
     this.count = 0;
@@ -47,11 +52,11 @@ export class Model {
    * @param {{pairs: Record<string, string>, values?: {file: string}[]}} state
    */
   load(runtime, state) {
-    const at = (/** @type {string} */ path) => new URL(path, document.baseURI).href;
+    const at = (/** @type {string} */ path) => embedded(path) ?? new URL(path, document.baseURI).href;
     const values = (state.values ?? []).map((value) => ({ ...value, file: at(value.file) }));
     return this.ask("load", {
       model: at(runtime.engine === "tape" ? "model.tape" : "model.onnx"),
-      runtime: { ...runtime, folder: at(runtime.folder ?? "") },
+      runtime: { ...runtime, folder: at(runtime.folder ?? ""), tape: at("tape.wasm.gz") },
       state: { ...state, values },
     });
   }

@@ -1,99 +1,59 @@
+/** Plots as SVG, in the colours of the page. */
+
+import { element } from "./dom.js";
 import { shown } from "./tensors.js";
 
-/** The library for plots, a script of the page. */
-const { uPlot } = /** @type {any} */ (globalThis);
-
 const HEIGHT = 260;
-const FONT = "13px system-ui, sans-serif";
-const GRID = { grid: { stroke: "rgba(128, 128, 128, 0.25)" }, ticks: { stroke: "rgba(128, 128, 128, 0.25)" } };
-const OTHERS = ["#c2571a", "#2c8a4b", "#8b3fa8", "#b08a12", "#b0284f", "#178a94", "#6b7280"];
-
-/** Return a colour of lines, the first of them the accent of the light or dark page. @param {number} i */
-const colour = (i) => (i % (OTHERS.length + 1) ? OTHERS[(i - 1) % (OTHERS.length + 1)] : accent());
-const accent = () => getComputedStyle(document.documentElement).getPropertyValue("--accent").trim();
+const [TOP, BOTTOM, RIGHT] = [8, 42, 12];
+/** Width of a digit of the ticks, and pixels between two ticks at least. */
+const [DIGIT, APART] = [7.5, 70];
+const COLOURS = 8;
+/** Most points of a line in each pixel, beyond which a line has the ends of what falls into one. */
+const DENSE = 4;
 
 /**
- * @typedef {number[][] | null} Points
+ * @typedef {number[][] | null} Points further points, lists of x and y
  * @typedef {{x: string, y: string, isTitled?: boolean}} Labels names of the axes; a title may have that of y already
+ * @typedef {[number, number]} Ends
+ * @typedef {{root: SVGElement, x: (value: number) => number, y: (value: number) => number, width: number, left: number}} Frame
  */
 
-/** @type {WeakMap<HTMLElement, {plot: any, key: string, points: any, observer: ResizeObserver}>} */
+/** What draws a plot anew in another width. @type {WeakMap<HTMLElement, {draw: () => void, observer: ResizeObserver}>} */
 const PLOTS = new WeakMap();
 
 /**
- * Draw or update a plot.
+ * @param {string} tag
+ * @param {Record<string, any>} attributes
+ * @param {...(Node | string)} children
+ * @returns {any}
+ */
+function svg(tag, attributes, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
+  made.append(...children);
+  return made;
+}
+
+/**
+ * Draw a plot now, and again when its width changes.
  *
  * @param {HTMLElement} holder
- * @param {string} key what the options depend on
- * @param {Labels} labels
- * @param {() => any} options
- * @param {ArrayLike<number | null>[]} data
- * @param {Points} [points] further points, lists of x and y
+ * @param {string} description for those who do not see it
+ * @param {(width: number) => (Node | string)[]} draw
  */
-function draw(holder, key, labels, options, data, points = null) {
-  describe(holder, labels, data);
-  const known = PLOTS.get(holder);
-  if (known?.key === key) {
-    known.points = points;
-    known.plot.setData(data);
-    return;
-  }
+function plot(holder, description, draw) {
+  let width = 0;
+  const again = () => {
+    width = Math.max(240, holder.clientWidth || 480);
+    holder.replaceChildren(...draw(width));
+  };
   clearPlot(holder);
-  const text = getComputedStyle(document.body).color;
-  const axis = (/** @type {string} */ label) => ({ label, stroke: text, ...GRID, font: FONT, labelFont: FONT, labelSize: 20, labelGap: 0 });
-  const width = Math.max(240, holder.clientWidth || 480);
-  const resized = () => holder.clientWidth && PLOTS.get(holder)?.plot.setSize({ width: holder.clientWidth, height: HEIGHT });
-  const entry = { plot: /** @type {any} */ (null), key, points, observer: new ResizeObserver(resized) };
-  PLOTS.set(holder, entry);
-  const fitted = { ...options(), ...(points && withPoints(() => entry.points ?? [[], []])) };
-  const scales = { x: { time: false }, ...fitted.scales };
-  entry.plot = new uPlot({ width, height: HEIGHT, axes: [{ ...axis(labels.x), size: 32 }, axis(labels.isTitled ? "" : labels.y)], ...fitted, scales }, data, holder);
-  entry.observer.observe(holder);
-}
-
-/**
- * Say what a plot shows to those who do not see it.
- *
- * @param {HTMLElement} holder
- * @param {Labels} labels
- * @param {ArrayLike<number | null>[]} data
- */
-function describe(holder, { x, y }, [at, ...columns]) {
-  const ends = (/** @type {ArrayLike<number | null>[]} */ arrays) => {
-    let [low, high] = [Infinity, -Infinity];
-    for (const array of arrays) for (let i = 0; i < array.length; i++) [low, high] = [Math.min(low, array[i] ?? low), Math.max(high, array[i] ?? high)];
-    return low > high ? "no numbers" : `${shown(low, 3)} to ${shown(high, 3)}`;
-  };
   holder.setAttribute("role", "img");
-  holder.setAttribute("aria-label", `Plot of ${y}, ${ends(columns)}, over ${x}, ${ends([at])}`);
-}
-
-/** The value of a series under the pointer, nothing elsewhere. @param {any} _ @param {number | null} x */
-const value = (_, x) => (x === null || x === undefined ? "" : shown(x));
-
-/**
- * Return the options of a plot that shows points too, within its scales.
- *
- * @param {() => number[][]} points
- */
-function withPoints(points) {
-  /** @param {number} axis @param {boolean} isPadded */
-  const range = (axis, isPadded) => (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => {
-    for (const z of points()[axis]) [low, high] = [Math.min(low, z), Math.max(high, z)];
-    return isPadded ? uPlot.rangeNum(low, high, 0.1, true) : [low, high];
-  };
-  const dots = (/** @type {any} */ u) => {
-    const [xs, ys] = points();
-    u.ctx.save();
-    u.ctx.fillStyle = OTHERS[0];
-    for (let i = 0; i < xs.length; i++) {
-      u.ctx.beginPath();
-      u.ctx.arc(u.valToPos(xs[i], "x", true), u.valToPos(ys[i], "y", true), 2.5 * devicePixelRatio, 0, 2 * Math.PI);
-      u.ctx.fill();
-    }
-    u.ctx.restore();
-  };
-  return { hooks: { draw: [dots] }, scales: { x: { time: false, range: range(0, false) }, y: { range: range(1, true) } } };
+  holder.setAttribute("aria-label", description);
+  const observer = new ResizeObserver(() => holder.clientWidth && Math.max(240, holder.clientWidth) !== width && again());
+  PLOTS.set(holder, { draw: again, observer });
+  again();
+  observer.observe(holder);
 }
 
 /**
@@ -102,45 +62,205 @@ function withPoints(points) {
  * @param {HTMLElement} holder
  */
 export function clearPlot(holder) {
-  const known = PLOTS.get(holder);
-  known?.observer.disconnect();
-  known?.plot.destroy();
+  PLOTS.get(holder)?.observer.disconnect();
   PLOTS.delete(holder);
+  holder.replaceChildren();
+}
+
+/**
+ * Return the least and the largest finite number.
+ *
+ * @param {...ArrayLike<number | null>} arrays
+ * @returns {Ends}
+ */
+export function endsOf(...arrays) {
+  let [low, high] = [Infinity, -Infinity];
+  for (const array of arrays) {
+    for (let i = 0; i < array.length; i++) {
+      const x = array[i];
+      if (x !== null && Number.isFinite(x)) [low, high] = [Math.min(low, x), Math.max(high, x)];
+    }
+  }
+  return [low, high];
+}
+
+/** @param {Ends} ends */
+const written = ([low, high]) => (low > high ? "no numbers" : `${shown(low, 3)} to ${shown(high, 3)}`);
+
+/** Make ends wider, so that nothing stands on the edge. @param {Ends} ends @param {number} [share] @returns {Ends} */
+function padded([low, high], share = 0.05) {
+  if (low > high) return [0, 1];
+  const room = low === high ? Math.abs(low) / 10 || 1 : (high - low) * share;
+  return [low - room, high + room];
+}
+
+/**
+ * Return round numbers between two ends.
+ *
+ * @param {Ends} ends
+ * @param {number} count
+ */
+export function ticks([low, high], count) {
+  const rough = (high - low) / Math.max(1, count);
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * ([1, 2, 5].find((x) => x * power >= rough) ?? 10);
+  const found = [];
+  for (let i = Math.ceil(low / step); i * step <= high + 1e-9 * step; i++) found.push(Number((i * step).toPrecision(12)));
+  return found;
+}
+
+/**
+ * Draw the axes of a plot.
+ *
+ * @param {number} width
+ * @param {Labels} labels
+ * @param {Ends} xs
+ * @param {Ends} ys
+ * @param {string[]} [rows] names of rows in place of numbers on y
+ * @param {number} [height]
+ * @returns {Frame}
+ */
+function frame(width, labels, xs, ys, rows, height = HEIGHT) {
+  const marks = rows ? rows.map((name, i) => /** @type {const} */ ([i, name])) : ticks(ys, 5).map((y) => /** @type {const} */ ([y, shown(y)]));
+  const most = Math.floor((0.35 * width) / DIGIT);
+  const longest = Math.min(most, Math.max(...marks.map(([, text]) => text.length), 1));
+  const left = longest * DIGIT + (labels.isTitled || rows ? 10 : 28);
+  const x = (/** @type {number} */ value) => left + ((value - xs[0]) / (xs[1] - xs[0])) * (width - left - RIGHT);
+  const y = (/** @type {number} */ value) => height - BOTTOM - ((value - ys[0]) / (ys[1] - ys[0])) * (height - BOTTOM - TOP);
+  const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
+  for (const [at, text] of marks) {
+    const short = text.length > longest ? `${text.slice(0, longest - 1)}…` : text;
+    root.append(svg("line", { class: "grid", x1: left, x2: width - RIGHT, y1: y(at), y2: y(at) }));
+    root.append(svg("text", { x: left - 5, y: y(at) + 4, "text-anchor": "end" }, short, svg("title", {}, text)));
+  }
+  for (const at of ticks(xs, (width - left) / APART)) {
+    root.append(svg("line", { class: "grid", x1: x(at), x2: x(at), y1: TOP, y2: height - BOTTOM }));
+    root.append(svg("text", { x: x(at), y: height - BOTTOM + 16, "text-anchor": "middle" }, shown(at)));
+  }
+  root.append(svg("text", { x: (left + width - RIGHT) / 2, y: height - 5, "text-anchor": "middle" }, labels.x));
+  if (!labels.isTitled && !rows) {
+    const middle = (height - BOTTOM + TOP) / 2;
+    root.append(svg("text", { x: 13, y: middle, "text-anchor": "middle", transform: `rotate(-90 13 ${middle})` }, labels.y));
+  }
+  return { root, x, y, width, left };
+}
+
+/**
+ * Return the path of a line; what is no number is a gap.
+ *
+ * @param {Frame} at
+ * @param {ArrayLike<number>} xs
+ * @param {ArrayLike<number>} ys
+ */
+function path({ x, y, width }, xs, ys) {
+  const step = Math.ceil(xs.length / (DENSE * width));
+  const parts = [];
+  let isDown = false;
+  const to = (/** @type {number} */ i) => {
+    const isNumber = Number.isFinite(xs[i]) && Number.isFinite(ys[i]);
+    if (isNumber) parts.push(`${isDown ? "L" : "M"}${x(xs[i]).toFixed(1)} ${y(ys[i]).toFixed(1)}`);
+    isDown = isNumber;
+  };
+  for (let i = 0; i < xs.length; i += step) {
+    if (step === 1) to(i);
+    else {
+      let [low, high] = [i, i];
+      for (let j = i; j < Math.min(i + step, xs.length); j++) {
+        if (ys[j] < ys[low]) low = j;
+        if (ys[j] > ys[high]) high = j;
+      }
+      for (const j of low < high ? [low, high] : [high, low]) to(j);
+    }
+  }
+  return parts.join("");
+}
+
+/** @param {Frame} at @param {Points} points @param {string} [kind] */
+function dots({ root, x, y }, points, kind = "dot") {
+  if (!points) return;
+  points[0].forEach((px, i) => {
+    const py = points[1][i];
+    if (Number.isFinite(px) && Number.isFinite(py)) root.append(svg("circle", { class: kind, cx: x(px).toFixed(1), cy: y(py).toFixed(1), r: 2.5 }));
+  });
+}
+
+/**
+ * Return the names of lines with their colours, and with their values where the pointer is.
+ *
+ * @param {Frame} at
+ * @param {number[]} xs
+ * @param {{name: string, colour: number, values: number[]}[]} series
+ * @param {string} label of x
+ */
+function legend({ root, x, left }, xs, series, label) {
+  const values = series.map(() => element("b"));
+  const where = element("span");
+  const items = series.map(({ name, colour }, i) => element("span", { class: `key line${colour}` }, name, " ", values[i]));
+  const pointed = svg("line", { class: "pointed", y1: TOP, y2: HEIGHT - BOTTOM, x1: left, x2: left, visibility: "hidden" });
+  root.append(pointed);
+  root.addEventListener("pointermove", (event) => {
+    const place = event.clientX - root.getBoundingClientRect().left;
+    let nearest = 0;
+    xs.forEach((value, i) => Math.abs(x(value) - place) < Math.abs(x(xs[nearest]) - place) && (nearest = i));
+    for (const end of ["x1", "x2"]) pointed.setAttribute(end, String(x(xs[nearest])));
+    pointed.setAttribute("visibility", "visible");
+    where.textContent = `${label} ${shown(xs[nearest], 4)}`;
+    series.forEach((one, i) => (values[i].textContent = shown(one.values[nearest], 4)));
+  });
+  root.addEventListener("pointerleave", () => {
+    pointed.setAttribute("visibility", "hidden");
+    for (const text of [where, ...values]) text.textContent = "";
+  });
+  return element("div", { class: "legend", "aria-hidden": "true" }, ...items, where);
 }
 
 /**
  * Draw lines over common positions.
  *
  * @param {HTMLElement} holder
- * @param {number[]} x
+ * @param {number[]} xs
  * @param {number[][]} columns
  * @param {string[]} names
  * @param {Labels} labels
  * @param {Points} [points]
  */
-export function linePlot(holder, x, columns, names, labels, points) {
-  const series = columns.map((_, j) => ({ label: String(names[j] ?? j), stroke: colour(j), width: 2, value }));
-  draw(holder, `lines ${columns.length}`, labels, () => ({ series: [{ label: labels.x, value }, ...series] }), [x, ...columns.map(finite)], points);
+export function linePlot(holder, xs, columns, names, labels, points = null) {
+  const [along, across] = [endsOf(xs, points?.[0] ?? []), endsOf(...columns, points?.[1] ?? [])];
+  plot(holder, `Plot of ${labels.y}, ${written(across)}, over ${labels.x}, ${written(along)}`, (width) => {
+    const at = frame(width, labels, padded(along, 0), padded(across));
+    columns.forEach((ys, j) => at.root.append(svg("path", { class: `line line${j % COLOURS}`, d: path(at, xs, ys) })));
+    // A line of one point has no length.
+    if (xs.length === 1) columns.forEach((ys) => dots(at, [xs, ys], "middle"));
+    dots(at, points);
+    const series = columns.map((values, j) => ({ name: String(names[j] ?? j), colour: j % COLOURS, values }));
+    return [at.root, legend(at, xs, series, labels.x)];
+  });
 }
 
 /**
  * Draw a line with a band around it.
  *
  * @param {HTMLElement} holder
- * @param {number[]} x
+ * @param {number[]} xs
  * @param {number[]} middle
  * @param {number[]} lower
  * @param {number[]} upper
  * @param {Labels} labels
  * @param {Points} [points]
+ * @param {string[]} [names] of the middle, the lower and the upper edge
  */
-export function bandPlot(holder, x, middle, lower, upper, labels, points) {
-  const edge = { stroke: `${accent()}66`, width: 1, value };
-  const options = () => ({
-    series: [{ label: labels.x, value }, { label: "middle", stroke: accent(), width: 2, value }, { label: "upper", ...edge }, { label: "lower", ...edge }],
-    bands: [{ series: [2, 3], fill: `${accent()}33` }],
+export function bandPlot(holder, xs, middle, lower, upper, labels, points = null, names = ["middle", "lower", "upper"]) {
+  const [along, across] = [endsOf(xs, points?.[0] ?? []), endsOf(middle, lower, upper, points?.[1] ?? [])];
+  plot(holder, `Plot of ${labels.y}, ${written(across)}, over ${labels.x}, ${written(along)}`, (width) => {
+    const at = frame(width, labels, padded(along, 0), padded(across));
+    const back = [...xs.keys()].reverse();
+    const outline = path(at, [...xs, ...back.map((i) => xs[i])], [...upper, ...back.map((i) => lower[i])]);
+    at.root.append(svg("path", { class: "band", d: outline }));
+    dots(at, points);
+    at.root.append(svg("path", { class: "line line0", d: path(at, xs, middle) }));
+    const series = [middle, lower, upper].map((values, i) => ({ name: names[i], colour: 0, values }));
+    return [at.root, legend(at, xs, series, labels.x)];
   });
-  draw(holder, "band", labels, options, [x, middle, upper, lower].map(finite), points);
 }
 
 /**
@@ -150,25 +270,67 @@ export function bandPlot(holder, x, middle, lower, upper, labels, points) {
  * @param {number[]} numbers
  * @param {number} bins
  * @param {string} label
+ * @param {Ends | null} [interval] to be marked below the bars
  */
-export function histogramPlot(holder, numbers, bins, label) {
-  const known = numbers.filter(Number.isFinite);
-  let [low, high] = [Infinity, -Infinity];
-  for (const x of known) [low, high] = [Math.min(low, x), Math.max(high, x)];
-  const width = (high - low) / bins || 1;
+export function histogramPlot(holder, numbers, bins, label, interval = null) {
+  const ends = endsOf(numbers);
+  const [low, high] = padded(ends, 0);
+  const size = (high - low) / bins;
   const counts = new Array(bins).fill(0);
-  for (const x of known) counts[Math.min(bins - 1, Math.floor((x - low) / width))] += 1;
-  const middles = counts.map((_, i) => low + (i + 0.5) * width);
-  const paths = uPlot.paths.bars({ size: [1, 100] });
-  const series = [{ label, value }, { label: "count", stroke: accent(), fill: `${accent()}66`, paths, points: { show: false }, value }];
-  // Half a bar stands beyond the first and the last middle.
-  const range = (/** @type {any} */ u, /** @type {number} */ from, /** @type {number} */ to) => {
-    const half = u.data[0].length > 1 ? (u.data[0][1] - u.data[0][0]) / 2 : 0;
-    return [from - half, to + half];
-  };
-  const options = () => ({ series, scales: { x: { time: false, range } } });
-  draw(holder, "histogram", { x: label, y: "count" }, options, known.length ? [middles, counts] : [[], []]);
+  for (const x of numbers) if (Number.isFinite(x)) counts[Math.min(bins - 1, Math.floor((x - low) / size))] += 1;
+  const most = Math.max(...counts);
+  plot(holder, `Plot of count, ${written([0, most])}, over ${label}, ${written(ends)}`, (width) => {
+    const at = frame(width, { x: label, y: "count" }, [low, high], [0, most * 1.05 || 1]);
+    counts.forEach((count, i) => {
+      const [left, right] = [at.x(low + i * size), at.x(low + (i + 1) * size)];
+      if (count) at.root.append(svg("rect", { class: "bin", x: left, y: at.y(count), width: Math.max(0.5, right - left - 1), height: at.y(0) - at.y(count) }));
+    });
+    if (interval) at.root.append(svg("line", { class: "interval", x1: at.x(interval[0]), x2: at.x(interval[1]), y1: at.y(0), y2: at.y(0) }));
+    return [at.root];
+  });
 }
 
-/** @param {number[]} numbers */
-const finite = (numbers) => numbers.map((x) => (Number.isFinite(x) ? x : null));
+/**
+ * Draw a point with an interval for each of several named rows.
+ *
+ * @param {HTMLElement} holder
+ * @param {string[]} names
+ * @param {number[]} middles
+ * @param {Ends[]} intervals
+ * @param {string} label of the numbers
+ * @param {Points} [points] further points: the number, and the row
+ */
+export function forestPlot(holder, names, middles, intervals, label, points = null) {
+  const ends = endsOf(middles, intervals.flat(), points?.[0] ?? []);
+  const height = BOTTOM + TOP + 24 * Math.max(2, names.length);
+  plot(holder, `Plot of ${label}, ${written(ends)}, of ${names.length} rows`, (width) => {
+    const at = frame(width, { x: label, y: "" }, padded(ends), [names.length - 0.5, -0.5], names, height);
+    dots(at, points);
+    names.forEach((_, i) => {
+      at.root.append(svg("line", { class: "interval", x1: at.x(intervals[i][0]), x2: at.x(intervals[i][1]), y1: at.y(i), y2: at.y(i) }));
+      at.root.append(svg("circle", { class: "middle", cx: at.x(middles[i]), cy: at.y(i), r: 4 }));
+    });
+    return [at.root];
+  });
+}
+
+/**
+ * Draw pairs of numbers, some of them marked.
+ *
+ * @param {HTMLElement} holder
+ * @param {number[]} xs
+ * @param {number[]} ys
+ * @param {boolean[]} marked
+ * @param {Labels} labels
+ */
+export function pairPlot(holder, xs, ys, marked, labels) {
+  const [along, across] = [endsOf(xs), endsOf(ys)];
+  plot(holder, `Plot of ${labels.y}, ${written(across)}, over ${labels.x}, ${written(along)}`, (width) => {
+    const at = frame(width, labels, padded(along), padded(across));
+    for (const isMarked of [false, true]) {
+      const kept = [xs, ys].map((values) => values.filter((_, i) => Boolean(marked[i]) === isMarked));
+      dots(at, kept, isMarked ? "dot marked" : "dot drawn");
+    }
+    return [at.root];
+  });
+}

@@ -4,7 +4,10 @@
 
 import { fromBytes } from "./tensors.js";
 
-/** @typedef {import("./tensors.js").Tensor} Tensor */
+/**
+ * @typedef {import("./tensors.js").Tensor} Tensor
+ * @typedef {string | Uint8Array<ArrayBuffer>} Source the address of a file, or its content
+ */
 
 /** Bytes of a model up to which it has one thread. */
 const SMALL = 1e6;
@@ -36,7 +39,7 @@ const actions = {
   /**
    * Load the engine, the model and its first state.
    *
-   * @param {{model: string, runtime: any, state: any}} options
+   * @param {{model: Source, runtime: any, state: any}} options
    */
   async load({ model, runtime, state: described }) {
     const started = performance.now();
@@ -116,10 +119,11 @@ function shown(outputs) {
 /**
  * Load a tape, which needs no runtime.
  *
- * @param {string} model
+ * @param {Source} model
+ * @param {{tape: Source}} runtime
  */
-async function startTape(model) {
-  const files = Promise.all([load(model), load(new URL("tape.wasm.gz", import.meta.url).href)]);
+async function startTape(model, runtime) {
+  const files = Promise.all([load(model), load(runtime.tape)]);
   files.catch(() => {});
   const tape = await import("./tape.js");
   const [content, binary] = await files;
@@ -133,7 +137,7 @@ async function startTape(model) {
 /**
  * Load ONNX Runtime Web and a model.
  *
- * @param {string} model
+ * @param {Source} model
  * @param {{folder: string, module: string, binary: string, backend: string}} runtime
  */
 async function startRuntime(model, runtime) {
@@ -168,9 +172,11 @@ const progress = { received: 0, total: 0 };
 /**
  * Load a file, and tell the page how much of it has arrived.
  *
- * @param {string} address
+ * @param {Source} address
+ * @returns {Promise<ArrayBuffer>}
  */
 async function load(address) {
+  if (typeof address !== "string") return address.buffer;
   const response = await fetch(address);
   if (!response.ok || !response.body) throw new Error(`${address} cannot be loaded: ${response.status} ${response.statusText}`);
   // The length of an encoded file is not that of the bytes that are read.
