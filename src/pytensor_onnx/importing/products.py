@@ -7,7 +7,8 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.importing.registry.known_values import like
-from pytensor_onnx.importing.registry.operator_imports import MICROSOFT, onnx_import
+from pytensor_onnx.importing.registry.operator_imports import onnx_import
+from pytensor_onnx.ops.networks.kept_operator import MICROSOFT
 
 
 @onnx_import("MatMul")

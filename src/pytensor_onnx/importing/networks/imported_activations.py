@@ -11,8 +11,9 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx import nn
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.importing.registry.known_values import filled, like, sizes, static_number
-from pytensor_onnx.importing.registry.operator_imports import MICROSOFT, onnx_import
+from pytensor_onnx.importing.registry.operator_imports import onnx_import
 from pytensor_onnx.ops.networks.activation_ops import PRelu
+from pytensor_onnx.ops.networks.kept_operator import MICROSOFT
 
 _SELU = {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875}
 

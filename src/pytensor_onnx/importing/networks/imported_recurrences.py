@@ -45,6 +45,7 @@ class _Options:
     betas: tuple[float, ...]
     input_forget: bool = False
     is_reset_late: bool = True
+    of_state: Callable[[TensorVariable], TensorVariable] | None = None
 
 
 @dataclass(frozen=True)
@@ -101,8 +102,9 @@ def lstm(
     hidden_size: int | None = None,
     input_forget: int = 0,
     layout: int = 0,
+    of_state: Callable[[TensorVariable], TensorVariable] | None = None,
 ) -> list[TensorVariable]:
-    """Run a long short-term memory."""
+    """Run a long short-term memory; a function may change the state before its product."""
     options = _Options(
         direction,
         layout,
@@ -111,6 +113,7 @@ def lstm(
         activation_alpha,
         activation_beta,
         input_forget=bool(input_forget),
+        of_state=of_state,
     )
     return _run(_LSTM, options, _Operands(x, w, r, bias, lengths, [h, c], peepholes))
 
@@ -208,6 +211,7 @@ def _run_direction(
     of = replace(of, states=of.states[: layer.states])
     is_plain = direction.names == layer.functions and of.lengths is None and of.peepholes is None
     is_plain = is_plain and options.clip is None and not options.input_forget
+    is_plain = is_plain and options.of_state is None
     if not (is_plain and options.is_reset_late):
         return _loop(layer, options, direction, of)
     given = [s for s in of.states if s is not None]
@@ -275,7 +279,8 @@ def _loop(
         biases, others = others[: len(present)], others[len(present) :]
         # The first gates of a unit whose reset gate scales the state: the candidate comes after it.
         count = (2 if layer is _GRU and not options.is_reset_late else layer.gates) * hidden
-        of_input, of_state = element @ w, own[0] @ r[:, :count]
+        state = own[0] if options.of_state is None else options.of_state(own[0])
+        of_input, of_state = element @ w, state @ r[:, :count]
         if biases:
             of_input, of_state = of_input + biases[0], of_state + biases[1][:count]
 

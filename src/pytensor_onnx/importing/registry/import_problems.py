@@ -11,13 +11,10 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.errors import Problem, did_you_mean
-from pytensor_onnx.importing.registry.operator_imports import (
-    MICROSOFT,
-    import_of,
-    imported_operators,
-)
+from pytensor_onnx.importing.registry.operator_imports import import_of, imported_operators
 from pytensor_onnx.operators.dims import dims_of
 from pytensor_onnx.operators.inference import schema_of
+from pytensor_onnx.ops.networks.kept_operator import MICROSOFT
 
 type Arguments = tuple[dict[str, Any], dict[str, Any]]
 """Values of inputs and sizes, by name of the input."""
@@ -26,9 +23,6 @@ _SIZES = (1, 2, 16, 512, 64, 224, 256, 1024, 4096)
 _SECONDS = 5.0
 """Time for the search of sizes that help."""
 
-_DYNAMIC = (
-    "onnxruntime's quantize_dynamic(op_types_to_quantize=['Conv', 'MatMul']) leaves LSTM as it is"
-)
 _STATIC = (
     "onnxruntime's quantize_static(quant_format=QuantFormat.QDQ) writes QuantizeLinear and "
     "DequantizeLinear in its place"
@@ -38,10 +32,8 @@ _SAVED = (
     "graph_optimization_level=ORT_ENABLE_BASIC, has operators of the standard"
 )
 _HINTS = {
-    "DynamicQuantizeLSTM": _DYNAMIC,
-    **dict.fromkeys(("QGemm", "QAttention", "QEmbedLayerNormalization"), _STATIC),
-    **dict.fromkeys(("FusedConv", "FusedGemm", "FusedActivation", "NhwcMaxPool"), _SAVED),
-    **dict.fromkeys(("DynamicQuantizeMatMul", "MatMulIntegerToFloat"), _SAVED),
+    **dict.fromkeys(("QAttention", "QEmbedLayerNormalization"), _STATIC),
+    **dict.fromkeys(("FusedActivation", "NhwcMaxPool"), _SAVED),
 }
 
 
@@ -58,10 +50,10 @@ def unknown_operators(model: ir.Model, met: Iterable[ir.Node] = ()) -> list[Prob
     Examples
     --------
     >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=(2,))
-    >>> nodes = [ir.node("QLinearAdd", [x], domain="com.microsoft") for _ in range(7)]
+    >>> nodes = [ir.node("QLinearReduceMean", [x], domain="com.microsoft") for _ in range(7)]
     >>> graph = ir.Graph([x], [], nodes=nodes, opset_imports={"": 21, "com.microsoft": 1})
     >>> unknown_operators(ir.Model(graph, ir_version=10))[0].subject
-    'com.microsoft.QLinearAdd, 7 nodes'
+    'com.microsoft.QLinearReduceMean, 7 nodes'
     """
     graphs = [(model.graph.all_nodes(), model.opset_imports)]
     graphs += [(f.all_nodes(), f.opset_imports) for f in model.functions.values()]

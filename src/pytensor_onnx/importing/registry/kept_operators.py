@@ -28,7 +28,12 @@ from pytensor_onnx.importing.registry.bodies import GUARDED, BodyFailure
 from pytensor_onnx.importing.registry.known_values import MOST_FOLDED, folded, known
 from pytensor_onnx.importing.registry.operator_imports import MACHINE_LEARNING
 from pytensor_onnx.operators.inference import schema_of
-from pytensor_onnx.ops.networks.kept_operator import ImportedNode, KeptOperator, note_origin
+from pytensor_onnx.ops.networks.kept_operator import (
+    MICROSOFT,
+    ImportedNode,
+    KeptOperator,
+    note_origin,
+)
 
 type Rebuild = Callable[[Sequence[Any], Mapping[str, Any]], Sequence[Variable]]
 
@@ -46,6 +51,8 @@ _QUANTISED = frozenset(
 )
 _WHOLE = _RECURRENT | _QUANTISED | {"ArgMax", "ArgMin", "Attention", "Pad", "RotaryEmbedding"}
 """Operators that are kept whatever their expressions are."""
+_OF_RUNTIME = frozenset({"bool", "float32", "int32", "int64", "int8", "uint8"})
+"""Dtypes of the kernels that ONNX Runtime has on processors for operators of its own domain."""
 _SCALING = frozenset({"DynamicQuantizeLinear"})
 _SETTINGS = (int, float, str, tuple, np.ndarray)
 _NUMBERS = frozenset({"float32", "float64", "int32", "int64"})
@@ -192,6 +199,8 @@ def _is_kept(
     given = [v for v in operands if v is not None and not isinstance(v, Constant)]
     if not given or all(isinstance(v, Constant) or v in given for v in results):
         return False
+    if node.domain == MICROSOFT:
+        return all(v.type.dtype in _OF_RUNTIME for v in given)
     if node.domain not in ("", "ai.onnx") or node.op_type in _DECOMPOSED:
         return False
     if not _has_kernel(node, attributes):

@@ -29,7 +29,6 @@ from pytensor_onnx.operators.inference import signature
 from pytensor_onnx.ops.networks.kept_operator import KeptOperator
 from pytensor_onnx.rewriting.engine.predicates import elementwise
 
-MICROSOFT = "com.microsoft"
 MACHINE_LEARNING = "ai.onnx.ml"
 
 _FACTS = {"kept_axes", "outputs", "rank"}

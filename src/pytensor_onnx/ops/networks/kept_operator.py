@@ -55,6 +55,9 @@ _SIZED_AS_FIRST = frozenset(
 )
 """Operators whose axes of unknown sizes are those of the first operand."""
 
+MICROSOFT = "com.microsoft"
+"""Domain of ONNX Runtime's own operators."""
+
 _IMPORTED = "is_imported"
 _LONGEST = 60
 """Characters of the attributes in the name of an operator."""
@@ -100,7 +103,8 @@ class ImportedNode:
         """Return whether a version of the domain has the operator with the same meaning."""
         schema = schema_of(self.operator, version, self.domain)
         if schema is None:
-            return False
+            # onnx has no schemas of the runtime's domain, whose only version is one.
+            return self.domain == MICROSOFT and version == self.since
         if schema.since_version == self.since:
             return True
         first = _UNCHANGED_SINCE.get((self.domain, self.operator), schema.since_version)
@@ -260,7 +264,7 @@ def note_origin(variable: Variable, imported: bool) -> None:
 
 def _versions(node: ImportedNode) -> frozenset[int]:
     """Return the versions of another domain that have the operator with the same meaning."""
-    newest = _newest_version(node.domain)
+    newest = max(_newest_version(node.domain), node.since)
     return frozenset(v for v in range(1, newest + 1) if node.has_meaning(v))
 
 
