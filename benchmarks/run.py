@@ -33,6 +33,7 @@ from benchmarks import (
     sparse,
     special,
     tapes,
+    threads,
     yolo11n,
 )
 from benchmarks.comparison import compared, tables_of
@@ -73,6 +74,7 @@ def measures(torch: Path | None) -> dict[str, Callable[[], Table]]:
         "draws": draws.measure,
         "linalg": linalg.measure,
         "products": products.measure,
+        "threads": threads.measure,
         "samplers": samplers.measure,
         "tapes": tapes.measure,
         "posterior_tapes": posterior_tapes.measure,

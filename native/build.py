@@ -128,7 +128,7 @@ def build_all(folder: Path) -> list[Path]:
 def _compile(command: list[str], library: Path) -> None:
     with _parts(library) as folder:
         made = folder / library.name
-        libraries = [] if library.suffix == ".dll" else ["-lm"]
+        libraries = [] if library.suffix == ".dll" else ["-lm", "-lpthread"]
         sources: dict[Path, list[str]] = {source: [] for source in sorted(SOURCES.glob("*.c"))}
         objects = _objects(command, FLAGS, sources, folder)
         subprocess.run([*command, "-shared", *objects, "-o", made, *libraries], check=True)

@@ -259,8 +259,7 @@ static Chain *chain_of(Weaver *weaver) {
   memcpy(made->links, weaver->links, (size_t)made->length * sizeof *made->links);
   made->totals = memory(plan, (size_t)weaver->total_count * sizeof *made->totals);
   for (int k = 0; k < made->length; k++) {
-    LinkCode code = made->links[k].code;
-    if (code != ADD_UP && code != ADD_UP_PRODUCT && code != ADD_UP_SQUARES) continue;
+    if (!adds_up(made->links[k].code)) continue;
     Total *total = &made->totals[made->total_count];
     total->value = weaver->totals[made->total_count++];
     made->links[k].at = total->lanes;

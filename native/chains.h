@@ -34,7 +34,13 @@ typedef struct {
   int64_t step; /* bytes from an element to the next; 0 within a block */
   int64_t value;
   LinkCode code;
+  int is_local; /* whether the address is within the memory of a block */
 } Link;
+
+/* Whether a link adds to a sum, whose lanes it has. */
+static inline int adds_up(LinkCode code) {
+  return code == ADD_UP || code == ADD_UP_PRODUCT || code == ADD_UP_SQUARES;
+}
 
 /* A sum of all elements. */
 typedef struct {

@@ -6,7 +6,8 @@
 #include "runtime_api.h"
 
 /* The operator that runs a tape. */
-extern const CustomOp REGION;
+/* Return the operator of regions for sessions with a number of threads; one at a time may call. */
+const CustomOp *region_op(int threads);
 
 /* The runtime that has registered the library, NULL before. */
 extern const RuntimeBase *known_base;

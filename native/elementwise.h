@@ -29,6 +29,7 @@ struct Element {
   ElementRun run;
   int op;
   int numbers; /* a bit for each operand that is one number beside arrays */
+  int locals;  /* a bit for each address within the memory of a block */
   char *at[4];     /* the result and the operands */
   int64_t step[4]; /* bytes from one element to the next; 0 within a block */
   void *extra;

@@ -1,6 +1,11 @@
 /* Groups: elementwise instructions that run together, block by block. */
 #include "chains.h"
 #include "planning.h"
+#include "threads.h"
+
+enum { LOCAL_BYTES = BLOCK_ELEMENTS * sizeof(double) };
+
+int threads_of(const Plan *plan) { return plan->tape->threads; }
 
 void broadcast_shape(Plan *plan, const Instruction *instruction, Array *result) {
   result->rank = 0;
@@ -176,6 +181,104 @@ static const char *run_blocks(Step *step) {
   return division(step);
 }
 
+#ifndef __wasm__
+
+/* The blocks of a group, which are divided among threads. */
+typedef struct {
+  Element *elements;
+  int64_t count, size, bytes; /* the bytes of a copy of the elements with their chains */
+  int parts;
+  char *copies;
+} Divided;
+
+static int64_t bytes_with_chains(const Element *element, int64_t count) {
+  int64_t bytes = count * (int64_t)sizeof *element;
+  for (; count--; element++) {
+    const Chain *chain = element->extra;
+    if (element->op != CHAIN) continue;
+    bytes += (int64_t)sizeof *chain + chain->length * (int64_t)sizeof *chain->links;
+    bytes += chain->total_count * (int64_t)sizeof *chain->totals;
+  }
+  return bytes;
+}
+
+static void *copied(char **to, const void *from, size_t bytes) {
+  void *made = memcpy(*to, from, bytes);
+  *to += bytes;
+  return made;
+}
+
+/* Copy a chain for a part, whose blocks and sums have memory of their own. */
+static Chain *chain_of_part(char **to, const Chain *given, int64_t offset) {
+  Chain *chain = copied(to, given, sizeof *given);
+  chain->totals = copied(to, given->totals, (size_t)given->total_count * sizeof *given->totals);
+  chain->links = copied(to, given->links, (size_t)given->length * sizeof *given->links);
+  int total = 0;
+  for (Link *link = chain->links; link->code != END; link++) {
+    if (link->is_local) link->at += offset;
+    if (adds_up(link->code)) link->at = chain->totals[total++].lanes;
+  }
+  return chain;
+}
+
+static Element *elements_of_part(const Divided *divided, int part) {
+  char *to = divided->copies + part * divided->bytes;
+  const int64_t offset = part * (int64_t)LOCAL_BYTES;
+  Element *made = copied(&to, divided->elements, (size_t)divided->count * sizeof *made);
+  for (Element *element = made; element < made + divided->count; element++) {
+    for (int i = 0; i < 4; i++) {
+      if (element->locals >> i & 1) element->at[i] += offset;
+    }
+    if (element->op == CHAIN) element->extra = chain_of_part(&to, element->extra, offset);
+  }
+  return made;
+}
+
+/* Return the first element of a part, where all parts together have the blocks of one. */
+static int64_t begin_of_part(const Divided *divided, int part) {
+  int64_t blocks = (divided->size / BLOCK_ELEMENTS + divided->parts - 1) / divided->parts;
+  int64_t begin = part * blocks * BLOCK_ELEMENTS;
+  int is_end = part == divided->parts || begin > divided->size - BLOCK_ELEMENTS / 2;
+  return part && is_end ? divided->size : begin;
+}
+
+static void run_part_of_blocks(void *of, int part) {
+  const Divided *divided = of;
+  const Element *first = elements_of_part(divided, part), *end = first + divided->count;
+  int64_t stop = begin_of_part(divided, part + 1);
+  for (int64_t start = begin_of_part(divided, part), count; start < stop; start += count) {
+    count = block_elements(divided->size - start);
+    for (const Element *element = first; element < end; element++) element->run(element, start, count);
+  }
+}
+
+static const char *run_divided(Step *step) {
+  Divided *divided = step->extra;
+  run_parts(run_part_of_blocks, divided, divided->parts);
+  return division(step);
+}
+
+/* Divide a step among threads. */
+static void divide(Plan *plan, const Group *group, Step *step) {
+  Divided *divided = memory(plan, sizeof *divided);
+  *divided = (Divided){step->extra, step->n[1], step->n[0], 0, group->parts, NULL};
+  divided->bytes = bytes_with_chains(divided->elements, divided->count);
+  divided->copies = memory(plan, (size_t)(group->parts * divided->bytes));
+  step->run = run_divided;
+  step->extra = divided;
+}
+
+/* Return the number of parts of a group: an operation takes a nanosecond or more for an element,
+ * unless it is in a chain. */
+static int parts_of(const Plan *plan, const Group *group) {
+  int is_divided = !plan->folds && group->size > BLOCK_ELEMENTS;
+  return is_divided ? parts_of_work(group->size * group->count / 2, plan->tape->threads) : 1;
+}
+#else
+static void divide(Plan *plan, const Group *group, Step *step) { (void)plan, (void)group, (void)step; }
+static int parts_of(const Plan *plan, const Group *group) { return (void)plan, (void)group, 1; }
+#endif
+
 static Step *append_step(Plan *plan, Run run) {
   Step *step = memory(plan, sizeof *step);
   step->run = run;
@@ -196,15 +299,19 @@ static void set_place(Plan *plan, const Group *group, int64_t value, int is_resu
                       given->group_uses == given->uses && given->output < 0;
     place(plan, value);
     if (given->is_local) {
-      given->bytes = BLOCK_ELEMENTS * (int64_t)bytes_of_element(given->array.dtype);
+      given->bytes = group->parts > 1
+                         ? group->parts * (int64_t)LOCAL_BYTES
+                         : BLOCK_ELEMENTS * (int64_t)bytes_of_element(given->array.dtype);
     }
   } else if (root_of(plan, value)->place == NOWHERE) {
     refuse(plan, "a value is read before it is written");
   }
   *step = is_array && !given->is_local ? (int64_t)bytes_of_element(given->array.dtype) : 0;
   Slot *root = root_of(plan, value);
-  extend(root, given->is_local || !is_blocked ? plan->time : group->end);
-  if (!given->is_local && is_blocked) extend(root, group->begin);
+  /* Parts that run at once are at different elements. */
+  int is_short = (given->is_local && group->parts == 1) || !is_blocked;
+  extend(root, is_short ? plan->time : group->end);
+  if (!is_short) extend(root, group->begin);
   address(plan, at, value, 0);
 }
 
@@ -214,6 +321,7 @@ static void set_places(Plan *plan, const Group *group, Element *element) {
     for (Link *link = chain->links; link->code != END; link++) {
       if (link->value < 0) continue;
       set_place(plan, group, link->value, link->code == STORE, &link->at, &link->step);
+      link->is_local = plan->slots[link->value].is_local;
       if (link->code == LOAD_TAKEN) link->step = 0;
     }
     for (Total *total = chain->totals; total < chain->totals + chain->total_count; total++) {
@@ -226,6 +334,7 @@ static void set_places(Plan *plan, const Group *group, Element *element) {
   for (int k = is_moved ? 1 : 3; k >= 0; k--) {
     if (element->value[k] < 0) continue;
     set_place(plan, group, element->value[k], !k, &element->at[k], &element->step[k]);
+    element->locals |= plan->slots[element->value[k]].is_local << k;
   }
   if (is_moved) element->step[1] = 0;
 }
@@ -234,6 +343,7 @@ void close_group(Plan *plan, Group *group) {
   if (!group->count) return;
   int given = group->count, count = given;
   Step *step = append_step(plan, group->size > BLOCK_ELEMENTS ? run_blocks : run_once);
+  group->parts = parts_of(plan, group);
   Element *elements = make_chains(plan, group, &count);
   group->count = 0;
   step->extra = elements;
@@ -245,6 +355,7 @@ void close_group(Plan *plan, Group *group) {
     set_places(plan, group, &elements[i]);
     if (!elements[i].extra) elements[i].extra = &step->n[2];
   }
+  if (group->parts > 1) divide(plan, group, step);
   for (int i = 0; i < given; i++) {
     const Element *element = &group->elements[i];
     for (int k = 0; k < (element->op == BROADCAST || element->op == TAKEN ? 2 : 4); k++) {

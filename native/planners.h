@@ -22,6 +22,9 @@ struct Step {
   void *extra;
 };
 
+/* Return the number of threads that may run a step at once. */
+int threads_of(const Plan *plan);
+
 typedef struct {
   Step *first, **end;
 } Steps;

@@ -19,6 +19,7 @@ typedef struct {
   int count, capacity;
   int64_t size;
   int64_t begin, end; /* times of its step */
+  int parts;          /* that threads run at once */
 } Group;
 
 typedef struct Chunk {

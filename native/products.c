@@ -1,5 +1,6 @@
 /* Products of matrices, summed in an order that depends on sizes only. */
 #include "planners.h"
+#include "threads.h"
 
 /* A matrix in memory: elements from one row, and from one column, to the next. */
 typedef struct {
@@ -89,13 +90,78 @@ typedef struct {
   double alpha, beta;
   int dtype;
   int64_t c_row, c_column; /* of the addend of a Gemm */
+  int parts;               /* that threads run at once: of the rows, or of the long sums */
+  int64_t chunks;          /* of long sums; 1 for others */
+  char *sums;              /* of the chunks */
 } Product;
+
+/* A sum of more than two chunks of terms is the sum of those of its chunks, where these are small. */
+enum { CHUNK = 1 << 14, MOST_SUMS = 256 };
+
+/* Set how a product is divided: by its chunks on all machines, and among threads. */
+static void divide(Plan *plan, Product *p) {
+  int is_float = p->dtype == FLOAT64 || p->dtype == FLOAT32;
+  p->chunks = p->parts = 1;
+  if (is_float && p->k > 2 * CHUNK && p->m * p->n <= MOST_SUMS) {
+    p->chunks = (p->k + CHUNK - 1) / CHUNK;
+    p->sums = memory(plan, (size_t)(p->chunks * p->m * p->n * p->bytes));
+  }
+  int parts = parts_of_work(p->m * p->k * p->n / 2, threads_of(plan));
+  if (p->chunks > 1) p->parts = parts < p->chunks ? parts : (int)p->chunks;
+  else if (p->m >= 64 * parts) p->parts = parts;
+}
+
+/* A product that is divided. */
+typedef struct {
+  const Product *product;
+  char *c;
+  const char *a, *b;
+} Divided;
+
+static void multiply_rows(void *of, int part) {
+  const Divided *divided = of;
+  const Product *p = divided->product;
+  int64_t rows = (p->m / p->parts + 3) / 4 * 4, first = part * rows;
+  int64_t count = part + 1 < p->parts ? rows : p->m - first;
+  p->multiply(divided->c + first * p->n * p->bytes, divided->a + first * p->a.row * p->bytes,
+              divided->b, count, p->k, p->n, p->a, p->b);
+}
+
+static void multiply_chunks(void *of, int part) {
+  const Divided *divided = of;
+  const Product *p = divided->product;
+  for (int64_t i = part; i < p->chunks; i += p->parts) {
+    int64_t first = i * CHUNK, terms = p->k - first < CHUNK ? p->k - first : CHUNK;
+    p->multiply(p->sums + i * p->m * p->n * p->bytes, divided->a + first * p->a.column * p->bytes,
+                divided->b + first * p->b.row * p->bytes, p->m, terms, p->n, p->a, p->b);
+  }
+}
+
+#define ADD_CHUNKS(T)                                                            \
+  for (int64_t i = 0; i < p->chunks; i++) {                                      \
+    const T *sums = (const T *)p->sums + i * size;                               \
+    for (int64_t j = 0; j < size; j++) ((T *)c)[j] = i ? ((T *)c)[j] + sums[j] : sums[j]; \
+  }
+
+static void multiply(const Product *p, char *c, const char *a, const char *b) {
+  Divided divided = {p, c, a, b};
+  if (p->chunks > 1) {
+    const int64_t size = p->m * p->n;
+    run_parts(multiply_chunks, &divided, p->parts);
+    if (p->dtype == FLOAT64) ADD_CHUNKS(double)
+    else ADD_CHUNKS(float)
+  } else if (p->parts > 1) {
+    run_parts(multiply_rows, &divided, p->parts);
+  } else {
+    p->multiply(c, a, b, p->m, p->k, p->n, p->a, p->b);
+  }
+}
 
 static const char *run_products(Step *step) {
   const Product *p = step->extra;
   for (int64_t i = 0; i < p->batches; i++) {
-    p->multiply(step->out + i * p->m * p->n * p->bytes, step->in[0] + p->a_offset[i],
-                step->in[1] + p->b_offset[i], p->m, p->k, p->n, p->a, p->b);
+    multiply(p, step->out + i * p->m * p->n * p->bytes, step->in[0] + p->a_offset[i],
+             step->in[1] + p->b_offset[i]);
   }
   return NULL;
 }
@@ -140,7 +206,9 @@ void plan_mat_mul(Plan *plan, const Instruction *instruction) {
   *product = (Product){multiply_for(plan, a.dtype), m, k, n, batches,
                        (int64_t)bytes_of_element(a.dtype), {k, 1}, {n, 1},
                        offsets_of(plan, &a, batch_axes, shape, batches),
-                       offsets_of(plan, &b, batch_axes, shape, batches), 1, 0, a.dtype, 0, 0};
+                       offsets_of(plan, &b, batch_axes, shape, batches), 1, 0, a.dtype, 0, 0,
+                       1, 1, NULL};
+  divide(plan, product);
   Step *step = emit(plan, run_products);
   step->extra = product;
   reads(plan, &step->in[0], instruction->in[0], 0);
@@ -163,7 +231,7 @@ void plan_mat_mul(Plan *plan, const Instruction *instruction) {
 
 static const char *run_gemm(Step *step) {
   const Product *p = step->extra;
-  p->multiply(step->out, step->in[0], step->in[1], p->m, p->k, p->n, p->a, p->b);
+  multiply(p, step->out, step->in[0], step->in[1]);
   if (p->alpha == 1 && !step->in[2]) return NULL;
   if (p->dtype == FLOAT64) ADD_SCALED(double)
   else ADD_SCALED(float)
@@ -180,9 +248,10 @@ void plan_gemm(Plan *plan, const Instruction *instruction) {
   if (b.shape[transposes_b ? 1 : 0] != k) refuse(plan, "sizes of a product differ");
   Product *product = memory(plan, sizeof *product);
   *product = (Product){.multiply = multiply_for(plan, a.dtype), .m = m, .k = k, .n = n,
-                       .dtype = a.dtype};
+                       .bytes = (int64_t)bytes_of_element(a.dtype), .dtype = a.dtype};
   product->a = transposes_a ? (Strides){1, m} : (Strides){k, 1};
   product->b = transposes_b ? (Strides){1, k} : (Strides){n, 1};
+  divide(plan, product);
   memcpy(&product->alpha, &instruction->attribute[2], sizeof(double));
   memcpy(&product->beta, &instruction->attribute[3], sizeof(double));
   set_shape(plan, instruction->out[0], 2, shape);

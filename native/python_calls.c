@@ -196,15 +196,18 @@ static const struct {
 /* Return a function of Python that runs a tape for `count` arguments, NULL for a malformed one.
  *
  * `operands` has the data of constants, `argument` the input of each argument; `places`, `numbers` of
- * dtypes in ONNX and `dtypes` are by output of the tape. `kept` lives as long as the function. */
+ * dtypes in ONNX and `dtypes` are by output of the tape. `kept` lives as long as the function. Long steps run in
+ * several threads. */
 EXPORT PyObject *pytensor_onnx_python_call(const char *tape, size_t bytes, const Array *operands,
                                            int count, const int64_t *argument,
                                            const int64_t *places, const int32_t *numbers,
-                                           PyObject *const *dtypes, PyObject *kept) {
+                                           PyObject *const *dtypes, PyObject *kept,
+                                           int threads) {
   Call *call = calloc(1, sizeof *call);
   if (!call) return none();
   call->runner = make_runner_with(&OPERATORS, tape, bytes, operands);
   if (!call->runner) return free(call), none();
+  use_threads(call->runner, threads);
   call->arguments = count;
   call->inputs = runner_block(call->runner)->inputs;
   call->outputs = runner_block(call->runner)->outputs;

@@ -4,8 +4,15 @@
 #include "custom_op.h"
 #include "operators.h"
 #include "runner.h"
+#include "threads.h"
 
 enum { FEW = 32 };
+
+/* The operator of sessions with a number of threads. */
+typedef struct {
+  CustomOp op;
+  int threads;
+} RegionOp;
 
 typedef struct {
   const Runtime *runtime;
@@ -51,7 +58,6 @@ static void ORT_CALL destroy(void *self) {
 
 static Status *ORT_CALL create(const CustomOp *op, const Runtime *runtime, const KernelInfo *info,
                                void **made) {
-  (void)op;
   size_t size = 0;
   Status *status = string_attribute(runtime, info, "tape", NULL, &size);
   if (status) return status;
@@ -65,6 +71,7 @@ static Status *ORT_CALL create(const CustomOp *op, const Runtime *runtime, const
   }
   free(text);
   if (region && region->runner) {
+    use_threads(region->runner, ((const RegionOp *)op)->threads);
     status = find_constants(region, info);
     if (!status) return *made = region, NULL;
     destroy(region);
@@ -122,7 +129,7 @@ static Status *ORT_CALL run(void *self, Context *context) {
   return status;
 }
 
-const CustomOp REGION = {
+static const CustomOp REGION = {
     .version = CUSTOM_OP_VERSION,
     .name = name,
     .provider = on_cpu,
@@ -143,3 +150,11 @@ const CustomOp REGION = {
     .first_version = at_least_one,
     .last_version = last_version,
 };
+
+const CustomOp *region_op(int threads) {
+  static RegionOp ops[MOST_THREADS + 1];
+  RegionOp *op = &ops[threads < MOST_THREADS ? threads : MOST_THREADS];
+  op->op = REGION;
+  op->threads = threads;
+  return &op->op;
+}

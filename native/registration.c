@@ -4,12 +4,14 @@
 #include <string.h>
 
 #include "custom_op.h"
+#include "threads.h"
 
 enum { MOST_OPERANDS = 8 };
 
 #define DOMAIN "pytensor.standard"
 #define WANTED "pytensor_onnx.functions"
 #define REGIONS "pytensor_onnx.regions"
+#define THREADS "pytensor_onnx.threads"
 
 enum { LONGEST_KEY = 64 };
 
@@ -173,14 +175,29 @@ static Status *domain_of_functions(const Runtime *runtime, const SessionOptions 
   return NULL;
 }
 
-static Status *domain_of_regions(const Runtime *runtime, Domain **domain) {
-  static Domain *made;
-  Status *status = NULL;
-  if (!made) {
-    status = create_domain(runtime, "pytensor.kernels", &made);
-    if (!status) status = add_op(runtime, made, &REGION);
+/* Return the number of threads that regions of a session may use. */
+static Status *threads_of_regions(const Runtime *runtime, const SessionOptions *options,
+                                  int *threads) {
+  int is_given = 0;
+  char given[LONGEST_KEY] = "";
+  size_t size = sizeof given;
+  Status *status = has_session_entry(runtime, options, THREADS, &is_given);
+  if (!status && is_given) status = get_session_entry(runtime, options, THREADS, given, &size);
+  int wanted = is_given && !status ? atoi(given) : 1;
+  *threads = wanted < 1 ? 1 : wanted < MOST_THREADS ? wanted : MOST_THREADS;
+  return status;
+}
+
+static Status *domain_of_regions(const Runtime *runtime, const SessionOptions *options,
+                                 Domain **domain) {
+  static Domain *made[MOST_THREADS + 1];
+  int threads = 1;
+  Status *status = threads_of_regions(runtime, options, &threads);
+  if (!status && !made[threads]) {
+    status = create_domain(runtime, "pytensor.kernels", &made[threads]);
+    if (!status) status = add_op(runtime, made[threads], region_op(threads));
   }
-  *domain = made;
+  *domain = made[threads];
   return status;
 }
 
@@ -226,7 +243,7 @@ EXPORT Status *ORT_CALL RegisterCustomOps(SessionOptions *options, const Runtime
   Domain *regions = NULL, *functions = NULL;
   begin_alone();
   Status *status = may_have_regions(runtime, options, &has_regions);
-  if (!status && has_regions) status = domain_of_regions(runtime, &regions);
+  if (!status && has_regions) status = domain_of_regions(runtime, options, &regions);
   if (!status) status = domain_of_functions(runtime, options, &functions);
   atomic_flag_clear(&is_busy);
   if (!status && regions) status = add_domain(runtime, options, regions);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "planning.h"
+#include "threads.h"
 
 enum { MOST_PLANS = 8, LARGE_PLAN = 1 << 25 };
 
@@ -35,6 +36,10 @@ void free_runner(Runner *runner) {
 }
 
 const Block *runner_block(const Runner *runner) { return &runner->tape->block[0]; }
+
+void use_threads(Runner *runner, int threads) {
+  runner->tape->threads = threads < MOST_THREADS ? threads : MOST_THREADS;
+}
 
 void set_constant(Runner *runner, int input) { runner->bases[input] = SAME_MEMORY; }
 

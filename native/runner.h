@@ -14,6 +14,8 @@ Runner *make_runner(const Operators *operators, const char *tape, size_t bytes);
 void free_runner(Runner *runner);
 /* The inputs and outputs of the tape. */
 const Block *runner_block(const Runner *runner);
+/* Let several threads run long steps. The results have the same bits for any number. */
+void use_threads(Runner *runner, int threads);
 /* Note that an input has the same memory in every call. */
 void set_constant(Runner *runner, int input);
 /* Make a runner whose operands with data are constants. */

@@ -69,6 +69,7 @@ typedef struct {
   const int64_t *given; /* inputs of the region whose values decide sizes */
   Block *block; /* the first is the region, the others are bodies of its loops and branches */
   int *uses;    /* number of uses of each value */
+  int threads;  /* that may run a step of it at once */
 } Tape;
 
 /* Read a tape; NULL if it is damaged, malformed or names unknown operators. */

@@ -90,14 +90,23 @@ def register(options: onnxruntime.SessionOptions, functions: Iterable[str] | Non
 
 
 def register_with_regions(
-    options: onnxruntime.SessionOptions, functions: Iterable[str] | None = None
+    options: onnxruntime.SessionOptions,
+    functions: Iterable[str] | None = None,
+    threads: int | None = 1,
 ) -> None:
     """Register the kernels of functions and regions, for a model that `fuse` has made.
 
     A region reads and writes memory as its tape says, so a model from outside must never be opened
-    with these options.
+    with these options. Long steps of regions run in several threads, in one for each processor if
+    None.
     """
-    _register(options, entries(functions, with_regions=True))
+    in_threads = {"pytensor_onnx.threads": str(threads or processors())}
+    _register(options, entries(functions, with_regions=True) | in_threads)
+
+
+def processors() -> int:
+    """Return the number of processors that the process may use."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def _register(options: onnxruntime.SessionOptions, configuration: dict[str, str]) -> None:

@@ -28,11 +28,14 @@ limit of arrays.
 """
 AXES = 8
 """Axes of an array in a region, as in the library."""
-ELEMENTS = 1_000_000
-"""Elements of the largest array in a region.
+ELEMENTS = {TensorProto.FLOAT: 1_000_000, TensorProto.FLOAT16: 1_000_000}
+"""Elements of the largest array in a region by dtype: networks have large images."""
+MOST_ELEMENTS = 10_000_000
+"""Elements of the largest array of another dtype in a region.
 
-Six operations of arithmetic take 0.6 of the runtime's time at a million elements, an exponential
-1.1; above that, sessions run kernels of the runtime in several threads.
+Chains of operations and products by vectors run in the threads of the session, other steps in one.
+A logistic regression of 500,000 rows (python -m benchmarks.threads) takes 0.3 of the time of the
+runtime's kernels.
 """
 FLOAT32_FUNCTIONS = {"Exp", "Tanh", "Sin", "Cos", "Atan", "Softmax", "Sigmoid_float32"}
 """Operators and functions that the runtime computes in float32, and regions in float64."""
@@ -105,8 +108,11 @@ def has_many_axes(node: onnx.NodeProto, scope: Scope) -> bool:
 
 def is_large(node: onnx.NodeProto, scope: Scope) -> bool:
     """Return whether a kernel of ONNX Runtime is faster for a node than a region."""
-    if any(prod(_assumed(shape)) > ELEMENTS for shape in _known_shapes(node, scope)):
-        return True
+    for name in (*node.input, *node.output):
+        shape = scope.shape(name) if name else None
+        most = ELEMENTS.get(scope.dtype(name), MOST_ELEMENTS) if shape is not None else 0
+        if shape is not None and prod(_assumed(shape)) > most:
+            return True
     return node.op_type in ("MatMul", "Gemm") and _multiplications(node, scope) > PRODUCT
 
 

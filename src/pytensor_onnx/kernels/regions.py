@@ -25,7 +25,7 @@ AS_FUNCTIONS = ("Erf", "Sigmoid", "Softplus")
 """Operators of ONNX for which the library has kernels of functions."""
 FLOATS = {onnx.TensorProto.DOUBLE: "float64", onnx.TensorProto.FLOAT: "float32"}
 INTEGERS = (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
-MOST_BYTES = 2**25
+MOST_BYTES = 2**28
 """Size of the largest model that is searched for regions."""
 LARGE_CONSTANT = 2**12
 """Bytes above which the data of a constant is not read: it is no size, and stands in no tape."""

@@ -37,7 +37,9 @@ def no_call(*arrays: Any) -> None:
     """Run nothing: the session has to."""
 
 
-def direct_call(model: bytes, inputs: Sequence[str], outputs: Sequence[str]) -> DirectCall:
+def direct_call(
+    model: bytes, inputs: Sequence[str], outputs: Sequence[str], *, threads: int | None = 1
+) -> DirectCall:
     """Return a function that runs a model of one region without a session.
 
     It reads contiguous arrays of the dtypes of the inputs. It returns None for other arguments,
@@ -51,6 +53,8 @@ def direct_call(model: bytes, inputs: Sequence[str], outputs: Sequence[str]) -> 
         Names of the inputs, in the order of the arguments.
     outputs
         Names of the outputs, in the order of the results.
+    threads
+        Threads of a long step; None for one on each processor.
     """
     graph = onnx.load_model_from_string(model).graph
     region = whole_region(graph)
@@ -87,6 +91,7 @@ def direct_call(model: bytes, inputs: Sequence[str], outputs: Sequence[str]) -> 
         (ctypes.c_int32 * (len(outputs) + 1))(*numbers),
         (ctypes.c_void_p * (len(outputs) + 1))(*map(id, dtypes)),
         ctypes.py_object((constants, dtypes)),
+        threads or native.processors(),
     )
     return made or no_call
 

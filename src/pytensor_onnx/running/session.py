@@ -291,8 +291,10 @@ class Session:
         if self._uses_kernels and with_kernels:
             # Only models of `fuse`, and those of `load_again` made of them, have regions.
             is_fused = self._fusion is not None and source is not self._source
-            register = native.register_with_regions if is_fused else native.register
-            register(runtime_options, self._functions)
+            if is_fused:
+                native.register_with_regions(runtime_options, self._functions, options.threads)
+            else:
+                native.register(runtime_options, self._functions)
         try:
             return ort.InferenceSession(
                 source,
@@ -326,7 +328,10 @@ class Session:
     def _first_direct(self, *arrays: Any) -> list[np.ndarray] | None:
         """Make the direct call of a model that is one region, which reading it again takes."""
         model, _ = self.serialized
-        self.direct = direct_call(model, self.names_with_defaults, self.output_names)
+        threads = self.runtime.get_session_options().intra_op_num_threads or None
+        self.direct = direct_call(
+            model, self.names_with_defaults, self.output_names, threads=threads
+        )
         return self.direct(*arrays)
 
     def add_regions(self) -> None:
@@ -437,7 +442,10 @@ class Session:
         work = self.work  # which another thread may set to None
         if work is not None and work.exceeds(feed):
             self.work = None
-            self._use(self._load(self._source, threads=None), has_regions=False)
+            # Networks in float32 have large images, for which the runtime's kernels are made.
+            is_float32 = np.dtype("float32") in self._input_dtypes.values()
+            fused = None if is_float32 or not self._running_fusion else self._running_fusion.model
+            self._use(self._load(fused or self._source, threads=None), has_regions=bool(fused))
         if len(self._seen) < MOST_SIZES:
             self._seen.add(sizes)
 
