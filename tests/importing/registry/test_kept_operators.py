@@ -278,6 +278,22 @@ def test_what_is_nearly_a_layer_norm_stays_as_it_is(change):
     np.testing.assert_allclose(program(x), by_exact_runtime(proto, x)[0], rtol=1e-4, atol=1e-6)
 
 
+def test_scaled_weights_of_a_stack_of_rows_stay_matrices():
+    nodes = [
+        node("Cast", "w", "f", to=TensorProto.FLOAT),
+        node("Mul", "f s", "m"),
+        node("MatMul", "x m", "y"),
+    ]
+    weights = RNG.integers(-9, 9, (64, 80)).astype("int8")
+    proto = model(nodes, (2, "n", 64), w=weights, s=np.abs(floats(64, 1)))
+    graph, x = from_onnx(proto), sample(proto)
+    program = export_onnx(graph.inputs, graph.outputs[0])
+    assert operators(program) == {"Cast": 1, "Mul": 1, "MatMul": 1}
+    (product,) = (n for n in program.model.graph if n.op_type == "MatMul")
+    assert product.inputs[1].shape == (64, 80)
+    np.testing.assert_allclose(program(x), by_runtime(proto, x)[0], rtol=1e-4, atol=1e-4)
+
+
 def test_zip_map_gives_the_matrix_before_it(tmp_path):
     probabilities = helper.make_tensor_type_proto(TensorProto.FLOAT, [])
     rows = helper.make_sequence_type_proto(

@@ -28,6 +28,7 @@ from pytensor_onnx.importing.registry.known_values import (
     sizes,
 )
 from pytensor_onnx.importing.registry.operator_imports import onnx_import
+from pytensor_onnx.ops.networks.attention_ops import SafeSoftmax
 from pytensor_onnx.ops.networks.windows import Windows, pad_with_zeros
 from pytensor_onnx.rewriting.engine.predicates import elementwise
 
@@ -52,7 +53,11 @@ def where(condition: TensorVariable, x: TensorVariable, y: TensorVariable) -> Te
     if not isinstance(op, Softmax):
         return pt.switch(condition, x, y)
     (scores,) = shares.owner.inputs
-    if elementwise(condition, IsNan) and condition.owner.inputs[0] in (y, shares):
+    is_dead = elementwise(condition, IsNan) and condition.owner.inputs[0] in (y, shares)
+    axes = [] if op.axis is None else np.atleast_1d(op.axis).tolist()
+    if is_dead and shares is y and value.ndim == 0 and len(axes) == 1:
+        return SafeSoftmax(axis=axes[0] % y.type.ndim)(scores)
+    if is_dead:
         top = pt.max(scores, axis=op.axis, keepdims=True)
         condition = pt.isnan(top) | pt.isinf(top)
     elif not _is_one_for_rows(condition, scores, op.axis):

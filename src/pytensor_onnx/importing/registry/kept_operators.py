@@ -51,6 +51,7 @@ _QUANTISED = frozenset(
 )
 _WHOLE = _RECURRENT | _QUANTISED | {"ArgMax", "ArgMin", "Attention", "Pad", "RotaryEmbedding"}
 """Operators that are kept whatever their expressions are."""
+_SHIFTING = frozenset({"Mul", "Sub"})
 _OF_RUNTIME = frozenset({"bool", "float32", "int32", "int64", "int8", "uint8"})
 """Dtypes of the kernels that ONNX Runtime has on processors for operators of its own domain."""
 _SCALING = frozenset({"DynamicQuantizeLinear"})
@@ -205,7 +206,7 @@ def _is_kept(
         return False
     if not _has_kernel(node, attributes):
         return False
-    if _is_product_of_scales(node, given):
+    if _is_product_of_scales(node, given) or _is_scaled_weight(node, given):
         return True
     if is_whole(node):
         # Layers that are trained share the steps of the result and of its gradient.
@@ -235,6 +236,21 @@ def _is_product_of_scales(node: ir.Node, given: Sequence[Variable]) -> bool:
     makers = [v.owner.op for v in given if v.owner is not None]
     is_scale = any(isinstance(op, KeptOperator) and op.operator in _SCALING for op in makers)
     return node.op_type == "Mul" and is_scale and all(n == 1 for v in given for n in v.type.shape)
+
+
+def _is_scaled_weight(node: ir.Node, given: Sequence[Variable]) -> bool:
+    """Return whether a node shifts or scales a quantised weight.
+
+    Axes that a batch adds to it would go into the product, and runtimes multiply stacks of
+    matrices slower than matrices.
+    """
+    return node.op_type in _SHIFTING and all(map(_is_weight, given))
+
+
+def _is_weight(variable: Variable) -> bool:
+    node = variable.owner
+    is_kept = node is not None and isinstance(node.op, KeptOperator)
+    return isinstance(variable, Constant) or (is_kept and all(map(_is_weight, node.inputs)))
 
 
 def _as_known(result: Any, known: Any) -> Variable:

@@ -17,6 +17,32 @@ from pytensor_onnx.ops.networks.network_op import KeepsShape, NetworkOp
 OPERATOR_OPSET = 23
 
 
+class SafeSoftmax(KeepsShape):
+    """Softmax along an axis, zero where no score is finite, which has a gradient of zero there."""
+
+    __props__ = ("axis",)
+    axis: int
+
+    def build_inner_graph(self, scores: TensorVariable) -> list[Variable]:
+        """Replace the scores of such rows before the softmax, so that gradients are not NaN."""
+        top = pt.max(scores, axis=self.axis, keepdims=True)
+        is_dead, zero = pt.isnan(top) | pt.isinf(top), np.asarray(0, scores.type.dtype)
+        shares = pt.special.softmax(pt.switch(is_dead, zero, scores), axis=self.axis)
+        return [pt.switch(is_dead, zero, shares)]
+
+    def emit(self, build: Builder, scores: ir.Value) -> ir.Value:
+        """Emit the softmax, whose NaN become zeros."""
+        shares = build.Softmax(scores, axis=self.axis)
+        return build.Where(build.IsNaN(shares), 0.0, shares)
+
+    def inner_operands(self, operands: Sequence[ir.Value | None]) -> list[ir.Value]:
+        """Return the operand of the softmax, which the emitted choice takes last."""
+        shares = operands[-1]
+        softmax = None if shares is None else shares.producer()
+        assert softmax is not None
+        return [v for v in softmax.inputs if v is not None]
+
+
 class Attention(NetworkOp):
     """Attention; the inputs are q, k, v, then a mask, then past keys and values.
 
