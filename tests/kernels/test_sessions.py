@@ -13,7 +13,7 @@ import scipy.linalg
 import scipy.special
 from pytensor.compile.mode import Mode
 
-from pytensor_onnx import ONNXLinker, SessionOptions, export_onnx, nn
+from pytensor_onnx import ONNXLinker, SessionOptions, compile_onnx, export_onnx, nn
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.kernels.regions import fuse
 from pytensor_onnx.rewriting import ONNX_QUERY
@@ -246,3 +246,21 @@ def test_an_output_that_is_a_view_has_the_memory_of_its_source():
         np.testing.assert_allclose(first, expected.reshape(5, 12), rtol=1e-15)
         np.testing.assert_array_equal(second.ravel(), first.ravel())
         np.testing.assert_array_equal(last, first.ravel()[3:])
+
+
+def test_a_model_of_one_operation_runs_without_a_session():
+    x = pt.matrix("x", shape=(8, 8))
+    call = compile_onnx([x], pt.linalg.cholesky(x), verify=False)
+    value = np.eye(8) * 4
+    np.testing.assert_array_equal(call(value), np.eye(8) * 2)
+    assert [region.operators for region in call.session.regions] == [("Cholesky_lower_float64",)]
+    assert call.session.direct(value) is not None
+
+
+@pytest.mark.parametrize(("rows", "is_large"), [(1_000_000, False), (1_000_001, True)])
+def test_large_results_are_those_of_the_runtime(rows, is_large):
+    x = pt.vector("x", shape=(rows,))
+    call = compile_onnx([x], x + 1, verify=False)
+    assert bool(call.session.regions) != is_large
+    # A sum is small, whatever it adds.
+    assert compile_onnx([x], (x * x).sum(), verify=False).session.regions

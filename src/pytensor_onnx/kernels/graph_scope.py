@@ -29,6 +29,7 @@ class Scope:
         self.graph = graph
         self.outer = outer
         self.inputs = {x.name for x in graph.input}
+        self.results = {x.name for x in graph.output}
         self._types = {
             x.name: x.type.tensor_type
             for x in (*graph.input, *graph.value_info, *graph.output)

@@ -28,15 +28,21 @@ limit of arrays.
 """
 AXES = 8
 """Axes of an array in a region, as in the library."""
-ELEMENTS = {TensorProto.FLOAT: 1_000_000, TensorProto.FLOAT16: 1_000_000}
-"""Elements of the largest array in a region by dtype: networks have large images."""
-MOST_ELEMENTS = 10_000_000
-"""Elements of the largest array of another dtype in a region.
+ELEMENTS = 1_000_000
+"""Elements of the largest result of a model, and of the largest array of float32, in a region.
+
+Networks in float32 have large images, for which the runtime's kernels are made. A new array of more
+is memory that the system has to clear: a sum of five million numbers and one takes 3 to 9 times as
+long as in a session.
+"""
+INNER_ELEMENTS = 10_000_000
+"""Elements of the largest of the other arrays in a region.
 
 Chains of operations and products by vectors run in the threads of the session, other steps in one.
 A logistic regression of 500,000 rows (python -m benchmarks.threads) takes 0.3 of the time of the
 runtime's kernels.
 """
+_OF_NETWORKS = (TensorProto.FLOAT, TensorProto.FLOAT16)
 FLOAT32_FUNCTIONS = {"Exp", "Tanh", "Sin", "Cos", "Atan", "Softmax", "Sigmoid_float32"}
 """Operators and functions that the runtime computes in float32, and regions in float64."""
 FLOAT32_ELEMENTS = 4_000
@@ -108,10 +114,10 @@ def has_many_axes(node: onnx.NodeProto, scope: Scope) -> bool:
 
 def is_large(node: onnx.NodeProto, scope: Scope) -> bool:
     """Return whether a kernel of ONNX Runtime is faster for a node than a region."""
-    for name in (*node.input, *node.output):
-        shape = scope.shape(name) if name else None
-        most = ELEMENTS.get(scope.dtype(name), MOST_ELEMENTS) if shape is not None else 0
-        if shape is not None and prod(_assumed(shape)) > most:
+    for name in filter(None, (*node.input, *node.output)):
+        shape = scope.shape(name)
+        is_inner = scope.dtype(name) not in _OF_NETWORKS and name not in scope.results
+        if prod(_assumed(shape or [])) > (INNER_ELEMENTS if is_inner else ELEMENTS):
             return True
     return node.op_type in ("MatMul", "Gemm") and _multiplications(node, scope) > PRODUCT
 

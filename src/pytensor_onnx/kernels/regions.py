@@ -30,7 +30,7 @@ MOST_BYTES = 2**28
 LARGE_CONSTANT = 2**12
 """Bytes above which the data of a constant is not read: it is no size, and stands in no tape."""
 FEWEST_NODES = 2
-"""Nodes of the smallest region."""
+"""Nodes of the smallest region, unless it is the whole model, which needs no session then."""
 OWN_KERNEL = "kernels of their own"
 """Reason of the functions whose kernels run outside of regions, for arrays above the limits."""
 
@@ -247,12 +247,15 @@ class _Pass:
         self.regions: list[Region] = []
         self.stayed: list[Stayed] = []
         self.knowledge = Knowledge(candidates)
+        self._fewest = 1 if every_size else FEWEST_NODES
         self._scopes: list[Scope] = []
 
     def run(self, graph: onnx.GraphProto, outer: Scope | None) -> None:
         scope = Scope(graph, outer)
         self._scopes.append(scope)
         nodes = list(graph.node)
+        if outer is None and sum(node.op_type != "Constant" for node in nodes) == 1:
+            self._fewest = 1
         reasons = [self._reason(node, scope) for node in nodes]
         # A tape that needs the results of an If for sizes has its branches as they are.
         stay = [(i, node) for i, node in enumerate(nodes) if reasons[i] and node.op_type == "If"]
@@ -317,7 +320,7 @@ class _Pass:
                 needed.append(node)
                 wanted |= set(_uses(node))
         needed.reverse()
-        if len(needed) < (1 if self.every_size else FEWEST_NODES):
+        if len(needed) < self._fewest:
             return needed
         tape = Tape(scope, self.knowledge)
         text = tape.write(needed, outputs)

@@ -442,12 +442,21 @@ class Session:
         work = self.work  # which another thread may set to None
         if work is not None and work.exceeds(feed):
             self.work = None
-            # Networks in float32 have large images, for which the runtime's kernels are made.
-            is_float32 = np.dtype("float32") in self._input_dtypes.values()
-            fused = None if is_float32 or not self._running_fusion else self._running_fusion.model
+            running = self._running_fusion if self._suits_large_arrays() else None
+            fused = running and running.model
             self._use(self._load(fused or self._source, threads=None), has_regions=bool(fused))
         if len(self._seen) < MOST_SIZES:
             self._seen.add(sizes)
+
+    def _suits_large_arrays(self) -> bool:
+        """Return whether regions suit large arrays: float64 ones, of which small results are made.
+
+        Networks in float32 have large images, and large results take new memory in each call.
+        """
+        results = [x.shape for x in self.runtime.get_outputs()]
+        is_small = all(isinstance(n, int) for shape in results for n in shape or [None])
+        is_float32 = np.dtype("float32") in self._input_dtypes.values()
+        return is_small and not is_float32
 
     def run(self, feed: Mapping[str, Any]) -> list[np.ndarray]:
         """Run the model once and return all outputs.
