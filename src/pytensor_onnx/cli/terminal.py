@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pytensor_onnx.cli.demo import DigitsResult
     from pytensor_onnx.cli.inspection import Inspection
     from pytensor_onnx.exporting.files.file_latency import Latency
+    from pytensor_onnx.exporting.files.optimized_files import FileComparison
 
 
 def printable(text: Any) -> str:
@@ -121,6 +122,19 @@ def inspection_tables(found: Inspection) -> list[Table]:
     if found.functions:
         tables.append(make_table("functions", "function", "nodes", rows=_rows(found.functions)))
     return tables
+
+
+def comparison_table(found: FileComparison) -> Table:
+    """Return the table of a file and the optimized one, with their ratios."""
+    pairs = {"latency": found.seconds, "bytes": found.bytes, "nodes": found.nodes}
+    texts = {"latency": duration, "bytes": "{:,}".format, "nodes": "{:,}".format}
+    rows = [
+        (name, *map(texts[name], pair), f"{pair[1] / max(pair[0], 1e-9):.2f}")
+        for name, pair in pairs.items()
+    ]
+    if found.difference is not None:
+        rows.append(("difference of results", "", f"{found.difference:.1e}", ""))
+    return make_table("optimized", "", "before", "after", "ratio", rows=rows)
 
 
 def latency_table(latencies: Sequence[Latency]) -> Table:

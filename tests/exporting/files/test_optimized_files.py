@@ -1,4 +1,5 @@
 import json
+import re
 
 import numpy as np
 import onnx
@@ -20,6 +21,7 @@ from pytensor_onnx import (
 )
 from pytensor_onnx.cli.app import app
 from pytensor_onnx.exporting.files import optimized_files
+from pytensor_onnx.exporting.files.optimized_files import FileComparison
 
 RNG = np.random.default_rng(0)
 
@@ -112,8 +114,64 @@ def test_the_command_names_file_and_counts(dense):
 
     result = run("--target", "web")
     assert result.exit_code == 0, result.output
-    assert "nodes: 4 -> 1\n" in result.output
+    assert re.search(r"nodes\W+4\W+1\W+0.25", result.output)
+    assert re.search(r"difference of results\W+\d.\de", result.output)
     assert "dense.web.onnx: checked, loaded and equal to PyTensor" in result.output
     assert ir.load(dense.with_name("dense.web.onnx")).producer_name == "pytensor-onnx"
-    found = json.loads(run("--json").output)
+    found = json.loads(run("--json", "--always").output)
     assert (found["before"]["nodes"], found["after"]["nodes"]) == (4, 1)
+    assert found["comparison"]["nodes"] == [4, 1]
+    assert found["comparison"]["difference"] < 1e-6
+
+
+def test_the_command_keeps_the_better_file(dense, tmp_path, monkeypatch):
+    path = tmp_path / "small.onnx"
+
+    def written(*options):
+        command = ["optimize", str(dense), "-o", str(path), *options]
+        result = CliRunner().invoke(app, command)
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    for seconds, is_copy in (((1.0, 2.0), True), ((2.0, 1.0), False)):
+        found = FileComparison(seconds, (9, 9), (4, 1), 0.0)
+        monkeypatch.setattr(optimized_files, "compare_optimized", lambda *_, f=found: f)
+        output = written()
+        assert (path.read_bytes() == dense.read_bytes()) is is_copy
+        assert ("--always writes the other" in output) is is_copy
+        written("--always")
+        assert path.read_bytes() != dense.read_bytes()
+
+
+def test_the_better_file_is_the_faster_one_then_the_smaller_one():
+    def is_better(seconds=(1.0, 1.0), size=(10**6, 10**6), nodes=(5, 5)):
+        return FileComparison(seconds, size, nodes, 0.0).is_better
+
+    assert is_better()
+    assert is_better(seconds=(1.0, 0.9), size=(10**6, 2 * 10**6))
+    assert not is_better(seconds=(1.0, 1.1), nodes=(9, 5))
+    assert not is_better(size=(10**6, 2 * 10**6))
+    assert is_better(seconds=(1e-5, 1.1e-5), size=(500, 900), nodes=(2, 1))
+    assert not is_better(nodes=(5, 6))
+
+
+def test_weights_beside_the_better_file_are_copied(dense, tmp_path, monkeypatch):
+    model = onnx.load(dense)
+    model.graph.initializer[0].CopyFrom(
+        onnx.numpy_helper.from_array(RNG.normal(size=(4, 3)).astype("float32"), "w")
+    )
+    folder, path = tmp_path / "other", tmp_path / "kept.onnx"
+    folder.mkdir()
+    onnx.save(
+        model,
+        folder / "a.onnx",
+        save_as_external_data=True,
+        location="a.data",
+        size_threshold=0,
+    )
+    worse = FileComparison((1.0, 2.0), (9, 9), (4, 4), 0.0)
+    monkeypatch.setattr(optimized_files, "compare_optimized", lambda *_: worse)
+    result = CliRunner().invoke(app, ["optimize", str(folder / "a.onnx"), "-o", str(path)])
+    assert result.exit_code == 0, result.output
+    found = diff_onnx(folder / "a.onnx", path)
+    assert found.results == found.weights == ()

@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 
 from pytensor_onnx.errors import ArgumentError, VerificationError
+from pytensor_onnx.exporting.files.file_latency import measure_latency
 from pytensor_onnx.exporting.files.file_verification import load, run_on_sample
 from pytensor_onnx.exporting.program.export import export_onnx
 from pytensor_onnx.exporting.program.program import ONNXProgram
@@ -22,7 +24,8 @@ from pytensor_onnx.exporting.requests.output_names import check_file
 from pytensor_onnx.exporting.verification.array_differences import disagreement, relative_error
 from pytensor_onnx.exporting.verification.file_vectors import METADATA
 from pytensor_onnx.exporting.verification.sampling import KINDS, sample
-from pytensor_onnx.graph.model_reading import read_model
+from pytensor_onnx.graph.model_reading import external_bytes, read_model
+from pytensor_onnx.graph.traversal import operator_counts
 from pytensor_onnx.graph.weights import weight_files
 from pytensor_onnx.importing.registry.imported_graph import from_onnx
 from pytensor_onnx.progress import working
@@ -102,6 +105,88 @@ def _check_results(program: ONNXProgram, file: Path) -> None:
     for name, one, other in zip(session.output_names, found, expected, strict=True):
         if text := disagreement(one, other):
             raise VerificationError(f"output {name!r} differs from that of {file}: {text}")
+
+
+_SLACK = 0.05
+_LEAST_SECONDS = 3e-6
+_LEAST_BYTES = 4096
+"""Differences that are noise of the clock, or the metadata of a file."""
+
+
+@dataclass(frozen=True)
+class FileComparison:
+    """A file beside the optimized file that was made of it: first the one, then the other.
+
+    Attributes
+    ----------
+    seconds
+        Least times of a run in ONNX Runtime, with one thread.
+    bytes
+        Sizes with external weights.
+    nodes
+        Numbers of nodes, those of functions and subgraphs included.
+    difference
+        Largest difference of the results, relative to the largest number of an output, or None
+        where the inputs are of other dtypes.
+    """
+
+    seconds: tuple[float, float]
+    bytes: tuple[int, int]
+    nodes: tuple[int, int]
+    difference: float | None
+
+    @property
+    def is_better(self) -> bool:
+        """Whether the other file is faster; if as fast, smaller; else of no more nodes.
+
+        Examples
+        --------
+        >>> FileComparison((1e-3, 0.9e-3), (100_000, 120_000), (5, 9), 0.0).is_better
+        True
+        >>> FileComparison((1e-3, 1e-3), (100_000, 120_000), (9, 5), 0.0).is_better
+        False
+        """
+        pairs = ((self.seconds, _LEAST_SECONDS), (self.bytes, _LEAST_BYTES), (self.nodes, 0))
+        for (before, after), least in pairs:
+            if abs(after - before) > max(_SLACK * before, least):
+                return after < before
+        return True
+
+
+def compare_optimized(file: Path, optimized: Path, *, seconds: float = 0.5) -> FileComparison:
+    """Compare a file with the optimized one in latency, size, nodes and results.
+
+    Parameters
+    ----------
+    file, optimized
+        The files, which take turns.
+    seconds
+        Time of the runs of each.
+
+    Raises
+    ------
+    VerificationError
+        If no sampled inputs fit.
+    """
+    files = (file, optimized)
+    first, second = measure_latency(files, threads=1, seconds=seconds)
+    nodes = [operator_counts(read_model(path)).total() for path in files]
+    sizes = [path.stat().st_size + external_bytes(path) for path in files]
+    drawn, expected = run_on_sample(load(str(file)), str(file))
+    inputs = {v.name: v.dtype for v in ir.load(optimized).graph.inputs}
+    difference = None
+    if all(
+        inputs.get(name) == ir.DataType.from_numpy(array.dtype)
+        for name, array in zip(drawn.names, drawn.arrays, strict=True)
+    ):
+        found = load(str(optimized)).run(dict(zip(drawn.names, drawn.arrays, strict=True)))
+        difference = max(map(relative_error, found, expected), default=0.0)
+    return FileComparison(
+        (first.least_seconds, second.least_seconds),
+        (sizes[0], sizes[1]),
+        (nodes[0], nodes[1]),
+        difference,
+    )
 
 
 _QUANTIZED = frozenset(("DequantizeLinear", "DynamicQuantizeLinear"))
