@@ -95,8 +95,8 @@ def test_successful_steps_are_listed(tmp_path):
 
 def test_a_loop_without_an_end_is_ended(tmp_path):
     path = save(tmp_path, *adding())
-    outcome = verify_file_apart(path, timeout=4)
-    assert outcome.error == f"{path} did not end within 4 s (--timeout takes another limit)"
+    outcome = verify_file_apart(path, timeout=2)
+    assert outcome.error == f"{path} did not end within 2 s (--timeout takes another limit)"
     assert outcome.steps == ["the ONNX checker accepts it", "ONNX Runtime loads it"]
 
 

@@ -254,7 +254,10 @@ def _main(file: str) -> None:
     """Verify a file within the memory of the standard input, and write a line for each step."""
     import onnxruntime  # noqa: F401  before memory is counted
 
+    import pytensor_onnx.exporting.requests.descriptions
     import pytensor_onnx.exporting.verification.sampling
+    import pytensor_onnx.graph.model_reading
+    import pytensor_onnx.passes.defects
     import pytensor_onnx.running.session  # noqa: F401
 
     lines = os.fdopen(os.dup(1), "w", encoding="utf-8")
