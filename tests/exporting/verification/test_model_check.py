@@ -7,7 +7,7 @@ from onnx import TensorProto, helper
 
 from pytensor_onnx import VerificationError, export_onnx, from_onnx, load
 from pytensor_onnx.exporting.files.file_verification import verify_file
-from pytensor_onnx.exporting.verification.verification import check_model
+from pytensor_onnx.exporting.verification.model_check import check_model
 from tests.importing.models import by_runtime, model_of
 
 X = np.random.default_rng(0).normal(size=(1, 1, 4, 4)).astype("float32")

@@ -68,7 +68,7 @@ def verify_file(path: str | os.PathLike) -> Iterator[str]:
     import onnx_ir as ir
 
     from pytensor_onnx.exporting.requests.descriptions import describe
-    from pytensor_onnx.exporting.verification.verification import check_model
+    from pytensor_onnx.exporting.verification.model_check import check_model
 
     file = os.fspath(path)
     note = check_model(file, file)
@@ -255,6 +255,7 @@ def _main(file: str) -> None:
     import onnxruntime  # noqa: F401  before memory is counted
 
     import pytensor_onnx.exporting.requests.descriptions
+    import pytensor_onnx.exporting.verification.model_check
     import pytensor_onnx.exporting.verification.sampling
     import pytensor_onnx.graph.model_reading
     import pytensor_onnx.passes.defects
