@@ -55,11 +55,14 @@ class Details:
     verified_length
         Length of the data that the model is verified on, if the examples are longer and may be
         shorter.
+    share_data
+        Whether the metadata have a sample of the data.
     """
 
     output_axes: Mapping[int, str] = field(default_factory=dict)
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
     verified_length: int | None = None
+    share_data: bool = False
 
 
 def file_names(names: Sequence[str]) -> dict[str, str]:
@@ -126,7 +129,7 @@ def make_program(
     )
     renamed = {name: new for name, new in names.items() if name != new}
     program.model.metadata_props[METADATA] = provenance(
-        graph, given, **{RENAMED: renamed}, **description
+        graph, given, share_data=details.share_data, **{RENAMED: renamed}, **description
     )
     for value in program.model.graph.outputs:
         _name_axes(value, output_axes)

@@ -71,6 +71,7 @@ def export_predictor(
     categories: Mapping[str, Sequence[int]] | None = None,
     seed: int | None = None,
     row_id: str | None = None,
+    share_data: bool = True,
     verify: bool = True,
     **options: Any,
 ) -> ONNXProgram:
@@ -115,6 +116,9 @@ def export_predictor(
     row_id
         Name of an input of an integer for each row. The draws of a row then depend on the seed and
         this key alone, and not on the other rows of a call. The input ``seed`` is an int64[1].
+    share_data
+        Whether the metadata of the file have the ranges of the data and a sample of them, at most
+        1,000 rows, for [its page](https://pytensor-onnx.github.io/pytensor-onnx/how-to/web.html).
     verify, options
         As in `export_logp`, and ``precision="float32"``, which stores and computes in float32. Of
         many draws and rows, some are compared, as ``program.verification`` says:
@@ -159,6 +163,7 @@ def export_predictor(
         categories=categories,
         seed=seed,
         row_id=row_id,
+        share_data=share_data,
     )
     return predictor_of(ModelGraph(model, data=data), idata, request, read)
 
@@ -175,6 +180,7 @@ class PredictorRequest:
     categories: Mapping[str, Sequence[int]] | None = None
     seed: int | None = None
     row_id: str | None = None
+    share_data: bool = True
 
 
 def predictor_of(
@@ -215,7 +221,13 @@ def predictor_of(
     inputs.add_data(graph)
     keys.add_to(inputs)
     results = dict(zip(results, graph.of_values(list(results.values())), strict=True))
-    description = {"draws": n_draws, "outputs": {k: list(v) for k, v in wanted.items()}}
+    description = {
+        "draws": n_draws,
+        "outputs": {k: list(v) for k, v in wanted.items()},
+        "quantiles": list(request.quantiles),
+        "hdi_prob": request.hdi_prob,
+        "categories": {k: list(map(int, v)) for k, v in (categories or {}).items()},
+    }
     columns = columns_of_data(graph)
     keys.check_columns({**columns, **(read.feature_names or {})})
     for name, kinds in wanted.items():
@@ -232,7 +244,7 @@ def predictor_of(
         results,
         replace(read, path=None, verify=read.verify and not is_sampled),
         description=description,
-        details=Details(columns=columns, verified_length=size),
+        details=Details(columns=columns, verified_length=size, share_data=request.share_data),
     )
     if is_sampled:
         checked_session(program.model, lambda: program.session_of_file)

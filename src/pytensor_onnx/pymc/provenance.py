@@ -18,6 +18,7 @@ from pytensor_onnx.exporting.program.weight_files import digest
 from pytensor_onnx.named_dims import tensor_of
 from pytensor_onnx.pymc.model_arguments import SPACES, check_model, read_choice
 from pytensor_onnx.pymc.model_graphs import ModelGraph
+from pytensor_onnx.pymc.shared_data import indexed_dims, observed_containers, shared
 
 if TYPE_CHECKING:
     from pytensor_onnx.exporting.program.program import ONNXProgram
@@ -28,7 +29,9 @@ RENAMED = "renamed"
 """Entry of the names of inputs and outputs that differ in the file, by their names in the model."""
 
 
-def provenance(graph: ModelGraph, inputs: Collection[str], **more: Any) -> str:
+def provenance(
+    graph: ModelGraph, inputs: Collection[str], *, share_data: bool = False, **more: Any
+) -> str:
     """Return the description of a model as JSON.
 
     Its entries are ``pymc_version``; ``space``, ``"constrained"`` or ``"unconstrained"``;
@@ -36,8 +39,10 @@ def provenance(graph: ModelGraph, inputs: Collection[str], **more: Any) -> str:
     shape and dims; ``names``, those of `parameter_names` in both spaces; ``observed``,
     ``deterministics`` and ``potentials``, names; ``coords`` and ``dims``; ``data``, for each
     container and observation its shape, dtype and SHA-256, and whether it is an input of the file;
-    ``data_sha256``, the hash of all data; ``renamed``, the names of inputs and outputs that differ
-    from those in the model.
+    ``data_sha256``, the hash of all data; ``indices``, the
+    dimensions that data containers are indices of; ``observed_data``, the data containers of
+    observed variables; ``renamed``, the names of inputs and outputs
+    that differ from those in the model.
 
     Parameters
     ----------
@@ -45,6 +50,8 @@ def provenance(graph: ModelGraph, inputs: Collection[str], **more: Any) -> str:
         The graphs of the model.
     inputs
         Names of the inputs of the file.
+    share_data
+        Whether the entries of ``data`` have those of `pytensor_onnx.pymc.shared_data.shared`, too.
     more
         Further entries.
 
@@ -60,7 +67,7 @@ def provenance(graph: ModelGraph, inputs: Collection[str], **more: Any) -> str:
     'log'
     """
     model = graph.model
-    data = _data(model, inputs)
+    data = _data(model, inputs, share_data=share_data)
     every = hashlib.sha256("".join(f"{k}{v['sha256']}" for k, v in data.items()).encode())
     description = {
         "pymc_version": pm.__version__,
@@ -88,6 +95,8 @@ def provenance(graph: ModelGraph, inputs: Collection[str], **more: Any) -> str:
         "dims": {name: list(dims) for name, dims in model.named_vars_to_dims.items()},
         "data": data,
         "data_sha256": every.hexdigest(),
+        "indices": indexed_dims(model),
+        "observed_data": observed_containers(model),
         **more,
     }
     return json.dumps(description)
@@ -106,7 +115,9 @@ def names_in_model(program: ONNXProgram) -> dict[str, str]:
     return {str(x.name): names.get(str(x.name), str(x.name)) for x in program.inputs}
 
 
-def _data(model: pm.Model, inputs: Collection[str]) -> dict[str, dict[str, Any]]:
+def _data(
+    model: pm.Model, inputs: Collection[str], *, share_data: bool
+) -> dict[str, dict[str, Any]]:
     """Describe the data containers and the observations outside of data containers."""
     observed = {v.name: model.rvs_to_values[v] for v in model.observed_RVs}
     found: dict[str, Any] = {v.name: v for v in model.data_vars}
@@ -122,6 +133,7 @@ def _data(model: pm.Model, inputs: Collection[str]) -> dict[str, dict[str, Any]]
             "dtype": str(array.dtype),
             "input": name in inputs,
             "sha256": digest(array),
+            **(shared(array) if share_data else {}),
         }
     return described
 

@@ -45,6 +45,7 @@ def export_sampler(
     max_tree_depth: int = 10,
     target_accept: float = 0.8,
     lockstep: bool = True,
+    share_data: bool = True,
     verify: bool = True,
     **options: Any,
 ) -> ONNXProgram:
@@ -81,6 +82,9 @@ def export_sampler(
     lockstep
         Whether the chains of a call take their leapfrog steps together, which takes less time for
         two chains or more. Otherwise they run one after another, which takes less time for one.
+    share_data
+        Whether the metadata of the file have the ranges of the data and a sample of them, at most
+        1,000 rows, for [its page](https://pytensor-onnx.github.io/pytensor-onnx/how-to/web.html).
     verify, options
         As in `export_logp`. The file is verified on three steps of one chain.
 
@@ -142,7 +146,7 @@ def export_sampler(
         {**outputs, **results},
         read,
         description={"sampler": description},
-        details=Details(output_axes={0: CHAIN, 1: DRAW}),
+        details=Details(output_axes={0: CHAIN, 1: DRAW}, share_data=share_data),
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import inf
+from math import inf, prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.errors import PyTensorONNXError
@@ -16,27 +17,33 @@ from pytensor_onnx.operators.entries import entry_of
 from pytensor_onnx.operators.facts import FIRST
 
 CONTROLS = {
-    "slider": {"min", "max", "step", "value"},
-    "sliders": {"min", "max", "step", "value", "labels", "size"},
+    "slider": {"min", "max", "step", "value", "least", "more"},
+    "sliders": {"min", "max", "step", "value", "labels", "size", "more"},
     "grid": {"min", "max", "size"},
-    "checkbox": {"value"},
-    "seed": {"value", "size", "advance"},
+    "checkbox": {"value", "more"},
+    "seed": {"value", "size", "advance", "more"},
     "drawing": {"scale"},
     "image": {"scale", "size", "example"},
-    "table": {"value", "columns"},
+    "table": {"value", "columns", "example", "more"},
+    "columns": {"value", "group", "labels", "more"},
+    "covariate": set[str](),
 }
 """Kinds of controls, and the options of each; every kind has a label."""
 
 VIEWS = {
     "number": {"digits", "percent"},
-    "bars": {"labels", "percent"},
+    "bars": {"labels", "percent", "top"},
     "lines": {"x", "series", "points"},
     "band": {"x", "lower", "upper", "interval", "points"},
     "trace": set[str](),
     "histogram": {"bins", "keep"},
     "table": {"columns"},
     "boxes": {"image", "labels", "threshold"},
-    "hidden": set[str](),
+    "picture": {"scale"},
+    "posterior": {"labels", "keep"},
+    "summary": {"of", "keep"},
+    "pairs": {"of", "keep"},
+    "hidden": {"keep"},
 }
 """Kinds of views of outputs, and the options of each; every kind has a label."""
 
@@ -51,6 +58,11 @@ DTYPES = frozenset(
 _LARGEST_DRAWING = 64
 _MOST_SLIDERS = 12
 _FEW = 32
+_MANY_CLASSES, _TOP = 10, 5
+_SMALLEST_PICTURE = 8
+_OPEN = 10
+"""Size of an open axis of an example."""
+_LARGEST_EXAMPLE = 20_000
 _MOST_LINES = 8
 
 
@@ -78,6 +90,8 @@ def describe_input(value: ir.Value, given: Mapping[str, Any], encoding: str | No
     has_list = isinstance(given.get("value"), list)
     kind = given.get("kind") or _control(name, dtype, dims, encoding, has_list=has_list)
     control = {"kind": kind, "label": name, **_checked(f"input {name}", kind, given, CONTROLS)}
+    if kind == "table" and "value" not in control:
+        control.setdefault("example", _example(dtype, dims))
     return {"name": name, "dtype": dtype, "dims": dims, "control": control}
 
 
@@ -85,10 +99,12 @@ def describe_output(value: ir.Value, given: Mapping[str, Any]) -> dict:
     """Return the name, dtype, dimensions and view of an output."""
     name, dims = str(value.name), _dims(value)
     dtype = _dtype(value)
-    kind = given.get("kind") or _view(dims)
+    kind = given.get("kind") or _view(dims, is_probability=_is_probability(value))
     view = {"kind": kind, "label": name, **_checked(f"output {name}", kind, given, VIEWS)}
     if "percent" in VIEWS[kind]:
         view.setdefault("percent", _is_probability(value))
+    if kind == "bars" and view["percent"] and (dims[-1] or 0) > _MANY_CLASSES:
+        view.setdefault("top", _TOP)
     return {"name": name, "dtype": dtype, "dims": dims, "view": view}
 
 
@@ -125,7 +141,8 @@ def _dims(value: ir.Value) -> list[int | None]:
 def _control(
     name: str, dtype: str, dims: list[int | None], encoding: str | None, *, has_list: bool
 ) -> str:
-    if encoding == "generator":
+    is_whole = dtype in {"int64", "int32", "uint32"} and len(dims) <= 1
+    if encoding == "generator" or (name == "seed" and is_whole):
         return "seed"
     sizes = [1 if n is None else n for n in dims]
     count = 1
@@ -139,20 +156,22 @@ def _control(
             return "image"
         if dims[1] == 1:
             return "drawing"
-    if None not in dims[-1:] and count <= _MOST_SLIDERS and dtype.startswith("float"):
+    if (
+        None not in dims[-1:]
+        and dims.count(None) <= 1
+        and count <= _MOST_SLIDERS
+        and dtype.startswith("float")
+    ):
         return "sliders"
-    if len(dims) <= 2 or dims[:-1].count(None) <= 1:
-        return "table"
-    shape = tuple("?" if n is None else n for n in dims)
-    raise PyTensorONNXError(
-        f"input {name} of sizes {dims}: a table has rows of the last axis, and at most one open "
-        f"axis before it. Fix sizes: graph = from_onnx(file, shapes={{{name!r}: {shape}}}) with "
-        "numbers for ?, and export_onnx(graph.inputs, graph.outputs, path)"
-    )
+    return "table"
 
 
-def _view(dims: list[int | None]) -> str:
+def _view(dims: list[int | None], *, is_probability: bool) -> str:
     sizes = [n for n in dims if n != 1]
+    if len(dims) == 4 and dims[1] in {1, 3} and min(n or 0 for n in dims[2:]) >= _SMALLEST_PICTURE:
+        return "picture"
+    if is_probability and len(dims) <= 2 and dims[-1] is not None and dims[-1] > 1:
+        return "bars"
     if not sizes:
         return "number"
     if len(dims) == len(sizes) == 2 and dims[0] is not None:
@@ -160,6 +179,18 @@ def _view(dims: list[int | None]) -> str:
     if len([n for n in dims[1:] if n != 1]) <= 1 and isinstance(sizes[-1], int):
         return "bars" if sizes[-1] <= _FEW and len(sizes) <= 2 else "lines"
     return "lines" if len(sizes) == 1 else "table"
+
+
+def _example(dtype: str, dims: list[int | None]) -> dict[str, Any] | None:
+    """Return numbers to start with: zeros for whole ones, which may be indices, or normal ones."""
+    sizes = [_OPEN if n is None else n for n in dims]
+    if prod(sizes) > _LARGEST_EXAMPLE:
+        return None
+    if dtype.startswith("float"):
+        numbers = np.random.default_rng(0).normal(size=sizes).round(2)
+    else:
+        numbers = np.zeros(sizes, int)
+    return {"dims": sizes, "numbers": numbers.ravel().tolist()}
 
 
 def _checked(

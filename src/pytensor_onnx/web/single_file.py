@@ -75,7 +75,7 @@ def joined(folder: Path, height: int) -> Page:
     # The model itself is not in the file.
     page["links"] = [link for link in page["links"] if link[1] != "model.onnx"]
     for entry in page["inputs"]:
-        if example := entry["control"].get("example"):
+        if isinstance(example := entry["control"].get("example"), str):
             entry["control"]["example"] = _address(folder / example)
     names = ["model.tape", "tape.wasm.gz", *(x["file"] for x in page["state"].get("values", []))]
     blocks = {name: (folder / name).read_bytes() for name in names}

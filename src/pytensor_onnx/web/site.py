@@ -21,6 +21,7 @@ from pytensor_onnx import native
 from pytensor_onnx.errors import NoTapeError, PyTensorONNXError
 from pytensor_onnx.graph.model_reading import state_pairs, stored_mapping
 from pytensor_onnx.graph.weights import weight_files
+from pytensor_onnx.web.automatic import automatic_page
 from pytensor_onnx.web.controls import describe_input, describe_output, names_in
 from pytensor_onnx.web.packages import (
     RUNTIME,
@@ -208,6 +209,10 @@ def describe_page(
         raise PyTensorONNXError(f"repeat is a number of runs from 1 on, not {repeat!r}")
     inputs = [v for v in graph.inputs if v.name not in graph.initializers and v.name not in pairs]
     outputs = [v for v in graph.outputs if v.name not in pairs.values()]
+    automatic = automatic_page(loaded, model.stem)
+    # Who describes inputs or outputs has a page of single controls and views.
+    is_described = any(page.get(kind) for kind in ("inputs", "outputs"))
+    page = {**({"title": automatic["title"]} if is_described else automatic), **page}
     given = {kind: page.get(kind) or {} for kind in ("inputs", "outputs")}
     for kind, values in (("inputs", inputs), ("outputs", outputs)):
         unknown = sorted(set(given[kind]) - {str(v.name) for v in values})
@@ -219,7 +224,7 @@ def describe_page(
     ]
     described_outputs = [describe_output(v, given["outputs"].get(v.name) or {}) for v in outputs]
     return {
-        "title": page.get("title") or str(graph.name or model.stem),
+        "title": page["title"],
         "text": page.get("text") or "",
         "links": _links(page.get("links") or {}),
         "run": page.get("run") or ("button" if pairs else "change"),
@@ -228,6 +233,8 @@ def describe_page(
         "outputs": described_outputs,
         "shown": _shown(described_inputs, described_outputs),
         "state": {"pairs": pairs},
+        "button": page.get("button") or "Run",
+        "predictor": page.get("predictor"),
     }
 
 
@@ -268,7 +275,8 @@ def _shown(inputs: Sequence[dict[str, Any]], outputs: Sequence[dict[str, Any]]) 
 def _add_example(entry: dict[str, Any], folder: Path) -> None:
     """Copy the image that a control starts with."""
     example = entry["control"].get("example")
-    if example is None:
+    # The example of a table is in the description.
+    if not isinstance(example, str):
         return
     if not Path(example).is_file():
         raise PyTensorONNXError(f"input {entry['name']}: there is no file {example}")

@@ -1,15 +1,16 @@
-import { readRows, sizesOf } from "./csv.js";
+import { readRows, readTable, sizesOf, writeTable } from "./csv.js";
 import { acceptDrops, element, panel } from "./dom.js";
+import { readNpy } from "./npz.js";
 import { drawing, image } from "./pictures.js";
 import { shown, tensor } from "./tensors.js";
 
 /**
  * @typedef {{name: string, dtype: string, dims: (number | null)[], control: any}} Input
- * @typedef {{element: HTMLElement, read: () => import("./tensors.js").Tensor | null, save?: () => string, restore?: (saved: string) => void, advance?: () => void, restart?: () => void, picture?: () => HTMLCanvasElement}} Control
+ * @typedef {{element: HTMLElement, read: () => import("./tensors.js").Tensor | null, save?: () => string, restore?: (saved: string) => void, advance?: () => void, restart?: () => void, picture?: () => HTMLCanvasElement, wish?: string}} Control
  */
 
 /** @type {Record<string, (input: Input, changed: () => void) => Control>} */
-const KINDS = { slider, sliders, grid, checkbox, seed, table, drawing, image };
+const KINDS = { slider, sliders, grid, checkbox, seed, table, columns, drawing, image };
 
 /**
  * Make the control of an input. Its `read` returns null while nothing is given; `save` writes what is given as a text,
@@ -53,14 +54,33 @@ function row(input, label, start, changed) {
   const made = element("div", { class: "row" }, element("label", {}, label), range, field);
   field.setAttribute("aria-label", `${label}, value`);
   const read = () => {
+    const { least = input.dtype.startsWith("uint") ? 0 : -Infinity } = input.control;
     if (field.value === "") throw new Error(`${label}: give a number`);
-    return Number(field.value);
+    const value = checked(field, label, least, isWhole);
+    return value;
   };
   const restore = (/** @type {string} */ saved) => {
     field.value = saved;
     range.value = saved;
   };
   return { element: made, read, save: () => field.value, restore };
+}
+
+/**
+ * Return the number in a field, or mark the field and say what it lacks.
+ *
+ * @param {HTMLInputElement} field
+ * @param {string} label
+ * @param {number} least
+ * @param {boolean} isWhole
+ */
+function checked(field, label, least, isWhole) {
+  const value = Number(field.value);
+  const problem = value < least ? `${label}: give ${least} or more` : isWhole && !Number.isInteger(value) ? `${label}: give a whole number` : "";
+  field.setAttribute("aria-invalid", String(problem !== ""));
+  field.setCustomValidity(problem);
+  if (problem) throw new Error(problem);
+  return value;
 }
 
 /** @type {(input: Input, changed: () => void) => Control} */
@@ -144,7 +164,10 @@ function seed(input, changed) {
   const next = (/** @type {number} */ i) => (isState ? 0 : Number(field.value) + i);
   return {
     element: panel(label, element("div", { class: "actions" }, field, button)),
-    read: () => tensor(input.dtype, Array.from({ length: count }, (_, i) => (i ? next(i) : Number(field.value))), dims),
+    read: () => {
+      const first = checked(field, label, 0, true);
+      return tensor(input.dtype, Array.from({ length: count }, (_, i) => (i ? next(i) : first)), dims);
+    },
     save: () => field.value,
     restore: (saved) => (field.value = saved),
     advance: () => {
@@ -158,26 +181,48 @@ function seed(input, changed) {
 
 /** @type {(input: Input, changed: () => void) => Control} */
 function table(input, changed) {
-  const { label, value, columns } = input.control;
+  const { label, value, columns, example } = input.control;
   const text = element("textarea", { spellcheck: false, oninput: changed, "aria-label": label });
   if (value) text.value = value.map((/** @type {any} */ line) => [line].flat().join(", ")).join("\n");
-  const file = element("input", { type: "file", accept: ".csv,.tsv,.txt,text/*", "aria-label": `${label}, file` });
-  file.addEventListener("change", async () => {
-    if (file.files[0]) text.value = await file.files[0].text();
+  /** An array that is no text: that of a file of NumPy, or the example. @type {{dims: number[], numbers: number[]} | null} */
+  let array = value ? null : (example ?? null);
+  const told = element("p", { class: "hint" });
+  const tell = (/** @type {string} */ what) => (told.textContent = array ? `${what} of sizes ${array.dims.join(" x ") || "none"}.` : "");
+  tell("Example: random numbers");
+  const file = element("input", { type: "file", accept: ".csv,.tsv,.txt,.npy,text/*", "aria-label": `${label}, file` });
+  const take = async (/** @type {File} */ given) => {
+    if (given.name.endsWith(".npy")) {
+      array = readNpy(await given.arrayBuffer());
+      text.value = "";
+    } else {
+      array = null;
+      text.value = await given.text();
+    }
+    tell(given.name);
     changed();
+  };
+  file.addEventListener("change", () => file.files[0] && take(file.files[0]));
+  text.addEventListener("input", () => {
+    array = null;
+    tell("");
   });
   const sizes = input.dims.map((n) => n ?? "any").join(" x ");
   const wanted = columns ? `Columns: ${columns.join(", ")}.` : `Sizes: ${sizes}.`;
   const lines = input.dims.length > 2 ? "a row of the last axis in each line" : "a row in each line";
-  const hint = element("p", { class: "hint" }, `${wanted} Numbers separated by commas, ${lines}.`);
-  const made = panel(label, hint, text, file);
-  acceptDrops(made, async (dropped) => {
-    text.value = await dropped.text();
-    changed();
-  });
+  const hint = element("p", { class: "hint" }, `${wanted} Numbers separated by commas, ${lines}, or a file of NumPy (.npy).`);
+  const made = panel(label, hint, text, file, told);
+  acceptDrops(made, take);
   return {
     element: made,
+    wish: `Give ${label}: type numbers, or open a CSV file or a file of NumPy (.npy).`,
     read: () => {
+      if (array) {
+        const { dims, numbers } = array;
+        if (dims.length !== input.dims.length || input.dims.some((n, axis) => n !== null && n !== dims[axis])) {
+          throw new Error(`${label} has sizes ${dims.join(" x ")}, but ${sizes} are needed`);
+        }
+        return tensor(input.dtype, numbers, dims);
+      }
       const rows = readRows(text.value);
       if (!rows.length && text.value.trim()) throw new Error(`${label}: there are no numbers`);
       if (!rows.length) return null;
@@ -193,5 +238,75 @@ function table(input, changed) {
     },
     save: () => text.value,
     restore: (saved) => (text.value = saved),
+  };
+}
+
+/** Tables that vectors of one length share, by the names of their groups. @type {Map<string, ReturnType<typeof sharedTable>>} */
+const TABLES = new Map();
+
+/**
+ * A column of a table that vectors of one length share.
+ *
+ * @type {(input: Input, changed: () => void) => Control}
+ */
+function columns(input, changed) {
+  const { group, label } = input.control;
+  const isFirst = !TABLES.has(group);
+  const shared = TABLES.get(group) ?? sharedTable(group, changed);
+  TABLES.set(group, shared);
+  shared.add(input);
+  const read = () => {
+    const numbers = shared.read(input);
+    const [size] = input.dims;
+    if (size !== null && numbers.length !== size) throw new Error(`${label}: the model takes ${size} rows, not ${numbers.length}`);
+    return numbers.length ? tensor(input.dtype, numbers, [numbers.length]) : null;
+  };
+  const wish = `Type or open the data: a line for each row, with the columns ${shared.names().join(", ")}.`;
+  return isFirst ? { element: shared.element, read, wish, save: shared.save, restore: shared.restore } : { element: element("span"), read, wish };
+}
+
+/** @param {string} title @param {() => void} changed */
+function sharedTable(title, changed) {
+  /** @type {Input[]} */
+  const inputs = [];
+  const text = element("textarea", { spellcheck: false, oninput: changed, "aria-label": `Data, ${title}` });
+  const file = element("input", { type: "file", accept: ".csv,.tsv,.txt,text/*", "aria-label": `Data, ${title}, file` });
+  const take = async (/** @type {File} */ given) => {
+    text.value = await given.text();
+    changed();
+  };
+  file.addEventListener("change", () => file.files[0] && take(file.files[0]));
+  const hint = element("p", { class: "hint" }, `${title}. Change them here, paste others, or open a CSV file.`);
+  const made = panel("Data", hint, text, file);
+  acceptDrops(made, take);
+  const shownAs = (/** @type {Input} */ { control: { labels } }, /** @type {number} */ value) => String(labels?.[value] ?? value);
+  const write = () => {
+    const count = Math.max(...inputs.map(({ control }) => control.value.length));
+    const rows = Array.from({ length: count }, (_, i) => inputs.map((input) => (i < input.control.value.length ? shownAs(input, input.control.value[i]) : "")));
+    text.value = writeTable([inputs.map(({ control }) => control.label), ...rows]);
+  };
+  return {
+    element: made,
+    names: () => inputs.map(({ control }) => control.label),
+    /** @param {Input} input */
+    add: (input) => {
+      inputs.push(input);
+      write();
+    },
+    /** @param {Input} input */
+    read: ({ control: { label, labels } }) => {
+      const [header = [], ...lines] = readTable(text.value);
+      const at = header.indexOf(label);
+      if (at < 0) throw new Error(`The first line of the data names the columns: ${label} is missing`);
+      return lines.map((line, i) => {
+        const cell = line[at] ?? "";
+        const known = labels ? labels.indexOf(cell) : -1;
+        const value = known >= 0 ? known : cell === "" ? NaN : Number(cell);
+        if (Number.isNaN(value)) throw new Error(`Row ${i + 1} of the data: ${cell || "nothing"} is no value of ${label}`);
+        return value;
+      });
+    },
+    save: () => text.value,
+    restore: (/** @type {string} */ saved) => (text.value = saved),
   };
 }

@@ -17,6 +17,22 @@ export function readRows(text) {
   return rows;
 }
 
+/**
+ * Read the cells of a table, in which quotes stand around commas; the first line is the header.
+ *
+ * @param {string} text
+ * @returns {string[][]}
+ */
+export function readTable(text) {
+  const lines = text.split(/\r?\n/).filter((line) => line.trim());
+  const separator = [",", ";", "\t"].find((mark) => lines[0]?.includes(mark)) ?? ",";
+  const cell = new RegExp(`(?:^|${separator})(?:"((?:[^"]|"")*)"|([^${separator}]*))`, "g");
+  return lines.map((line) => [...line.matchAll(cell)].map(([, quoted, plain]) => (quoted?.replaceAll('""', '"') ?? plain ?? "").trim()));
+}
+
+/** Write the cells of a table. @param {string[][]} rows */
+export const writeTable = (rows) => rows.map((row) => row.map(quoted).join(",")).join("\n");
+
 /** @param {string} text @returns {number | null} */
 function readNumber(text) {
   const special = { nan: NaN, inf: Infinity, "-inf": -Infinity, infinity: Infinity, true: 1, false: 0 };
@@ -35,7 +51,7 @@ function readNumber(text) {
  */
 export function sizesOf(dims, rows) {
   const before = dims.slice(0, -1);
-  const known = before.reduce((product, n) => product * (n ?? 1), 1);
+  const known = before.map((n) => n ?? 1).reduce((product, n) => product * n, 1);
   const open = rows.length / known;
   const isWhole = Number.isInteger(open) && (open === 1 || before.includes(null));
   return isWhole ? [...before.map((n) => n ?? open), rows[0].length] : [rows.length, rows[0].length];
@@ -84,6 +100,6 @@ function writeLong(results) {
 /** @param {string} name */
 function quoted(name) {
   // A name that begins so would be a formula in a spreadsheet.
-  const safe = /^[=+\-@]/.test(name) ? `'${name}` : name;
+  const safe = /^[=+\-@]/.test(name) && Number.isNaN(Number(name)) ? `'${name}` : name;
   return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

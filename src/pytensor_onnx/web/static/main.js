@@ -2,6 +2,7 @@ import { makeControl } from "./controls.js";
 import { writeCsv } from "./csv.js";
 import { element } from "./dom.js";
 import { writeNpz } from "./npz.js";
+import { makePredictor } from "./predictor.js";
 import { described, loaded, model } from "./start.js";
 import { makeView, readResults } from "./views.js";
 
@@ -31,19 +32,32 @@ class Page {
     this.seen = null;
     /** Numbers of all runs, of outputs that are kept. @type {Record<string, number[]>} */
     this.kept = {};
+    /** Chains of all runs. @type {import("./views.js").Results} */
+    this.chains = {};
     this.runs = 0;
     const changed = () => this.changed();
-    this.controls = description.inputs.map((/** @type {any} */ input) => ({ name: input.name, ...makeControl(input, changed) }));
+    /** What makes the controls and views of a predictor. */
+    this.predictor = description.predictor && makePredictor(description, changed);
+    const single = description.inputs.filter((/** @type {any} */ x) => x.control.kind !== "covariate");
+    this.controls = [
+      ...(this.predictor?.controls ?? []),
+      ...single.map((/** @type {any} */ input) => ({ name: input.name, more: input.control.more, ...makeControl(input, changed) })),
+    ];
     const picture = (/** @type {string | undefined} */ name) =>
       this.controls.find((/** @type {any} */ c) => c.picture && (!name || c.name === name))?.picture() ?? null;
     const labels = Object.fromEntries([
       ...description.inputs.map((/** @type {any} */ x) => [x.name, x.control.label]),
       ...description.outputs.map((/** @type {any} */ x) => [x.name, x.view.label ?? x.name]),
     ]);
-    const page = { picture, labelOf: (/** @type {string} */ name) => labels[name] };
-    this.views = description.outputs.map((/** @type {any} */ output) => makeView(output, page)).filter(Boolean);
+    const labelsOf = (/** @type {string} */ name) => description.outputs.find((/** @type {any} */ x) => x.name === name)?.view.labels;
+    const page = { picture, labelOf: (/** @type {string} */ name) => labels[name], labelsOf };
+    const own = description.outputs.map((/** @type {any} */ output) => makeView(output, page)).filter(Boolean);
+    this.views = [...(this.predictor?.views ?? []), ...own];
     this.restore(new URLSearchParams(location.hash.slice(1)));
-    byId("inputs").append(...this.controls.map((/** @type {any} */ c) => c.element));
+    const elements = (/** @type {boolean} */ isMore) => this.controls.filter((/** @type {any} */ c) => Boolean(c.more) === isMore).map((/** @type {any} */ c) => c.element);
+    byId("inputs").append(...elements(false));
+    if (elements(true).length) byId("inputs").append(element("details", {}, element("summary", {}, "More"), ...elements(true)));
+    byId("run").textContent = description.button;
     byId("outputs").append(...this.views.map((/** @type {any} */ v) => v.element));
     const hasState = Object.keys(description.state.pairs).length > 0;
     for (const name of ["repeat", "stop", "reset", "undo"]) byId(name).hidden = !hasState && !description.outputs.some(isKept);
@@ -58,7 +72,7 @@ class Page {
       reset: () => this.reset(),
       undo: () => this.undo(),
       link: () => this.copyLink(),
-      download: () => offer(new Blob([writeCsv(this.results)], { type: "text/csv" }), "results.csv"),
+      download: () => offer(new Blob([this.predictor ? this.predictor.csv() : writeCsv(this.results)], { type: "text/csv" }), "results.csv"),
       save: async () => offer(writeNpz(await this.model.ask("state", {})), "state.npz"),
     };
     for (const [name, act] of Object.entries(actions)) byId(name).addEventListener("click", act);
@@ -107,10 +121,10 @@ class Page {
     this.isRepeating = false;
     await this.running;
     await this.model.ask("reset", {});
-    const { runs, kept, results, seen } = this;
-    this.left = { runs, kept, results, seen, inputs: this.save() };
+    const { runs, kept, chains, results, seen } = this;
+    this.left = { runs, kept, chains, results, seen, inputs: this.save() };
     for (const { restart } of this.controls) restart?.();
-    Object.assign(this, { runs: 0, kept: {}, results: {}, seen: null });
+    Object.assign(this, { runs: 0, kept: {}, chains: {}, results: {}, seen: null });
     for (const view of this.views) view.clear();
     byId("download").disabled = true;
     byId("undo").disabled = false;
@@ -165,6 +179,7 @@ class Page {
   changed() {
     // Draws for other inputs are draws from another distribution.
     for (const { name, view } of this.description.outputs) if (view.kind === "histogram") delete this.kept[name];
+    this.chains = {};
     if (this.isReady && this.description.run === "change") this.run();
   }
 
@@ -210,7 +225,7 @@ class Page {
       const value = read();
       if (value === null) {
         this.isRepeating = false;
-        say(`Give ${name} to run the model.`);
+        say(this.controls.find((/** @type {any} */ c) => c.name === name).wish ?? `Give ${name} to run the model.`);
         return;
       }
       feeds[name] = value;
@@ -218,10 +233,25 @@ class Page {
     const times = this.description.repeat;
     const reading = performance.now() - started;
     const given = readResults(Object.fromEntries(this.description.shown.map((/** @type {string} */ name) => [name, feeds[name]])));
-    this.model.onrunning = ({ done, total, outputs }) => this.showPart(outputs, given, done, total);
+    /** What came last, and the timer that shows it: others are left out while the page shows one. @type {any} */
+    let part = null;
+    let timer = 0;
+    let rest = 0;
+    const showLast = () => {
+      const started = performance.now();
+      this.showPart(part.outputs, given, part.done, part.total);
+      rest = 2 * (performance.now() - started);
+      timer = 0;
+    };
+    this.model.onrunning = (received) => {
+      part = received;
+      timer ||= window.setTimeout(showLast, rest);
+    };
     const { outputs, milliseconds, stopped, sending, answered } = await this.model.run(feeds, times);
+    clearTimeout(timer);
     if (stopped) {
       this.showPart(outputs, given, stopped.done, stopped.total);
+      this.show(given, this.runs);
       this.isRepeating = false;
       return say(`Stopped after ${counted(stopped.done, stopped.total)}; the results are those so far.`);
     }
@@ -230,19 +260,26 @@ class Page {
     this.results = readResults(outputs);
     for (const output of this.description.outputs.filter(isKept)) this.keep(output);
     this.show(given, this.runs);
-    const rest = reading + sending + performance.now() - answered;
+    const others = reading + sending + performance.now() - answered;
     const count = this.runs > 1 ? `run ${this.runs}, ` : "";
     const each = times > 1 ? ` for ${times} runs` : "";
-    byId("timing").textContent = `${count}${milliseconds.toFixed(1)} ms in the model${each}, ${rest.toFixed(1)} ms in the page; ${this.loaded}`;
+    byId("timing").textContent = `${count}${milliseconds.toFixed(1)} ms in the model${each}, ${others.toFixed(1)} ms in the page; ${this.loaded}`;
     const rounded = Object.keys(outputs).filter((name) => outputs[name].type.endsWith("int64") && this.results[name].numbers.some(isRounded));
     const done = this.isRepeating ? "Running repeatedly…" : "Done.";
     say(rounded.length ? `${done} Whole numbers beyond 2^53 are rounded in ${rounded.join(", ")}.` : done);
   }
 
-  /** Show the results. @param {import("./views.js").Results} given @param {number} runs */
-  show(given, runs) {
+  /**
+   * Show the results; those of a run that goes on leave out views that take long.
+   *
+   * @param {import("./views.js").Results} given
+   * @param {number} runs
+   * @param {boolean} [isPart]
+   */
+  show(given, runs, isPart = false) {
+    if (!this.seen) performance.mark("first result");
     this.seen = { ...given, ...this.results };
-    for (const view of this.views) view.show(this.seen, runs);
+    for (const view of this.views) if (!isPart || !view.isSlow) view.show(this.seen, runs);
     byId("download").disabled = false;
   }
 
@@ -261,15 +298,23 @@ class Page {
     byId("stop").hidden = byId("stop").disabled = false;
     if (!this.isRepeating) say(`Running: ${counted(done, total)}…`);
     this.results = readResults(outputs);
-    for (const { name } of this.description.outputs.filter(isKept)) {
+    for (const { name, view } of this.description.outputs.filter(isKept)) {
+      if (view.keep === "chains") {
+        this.results[name] = joinedChains(this.chains[name], this.results[name]);
+        continue;
+      }
       const numbers = [...(this.kept[name] ?? []), ...this.results[name].numbers.filter(Number.isFinite)];
       this.results[name] = { dims: [numbers.length], numbers };
     }
-    this.show(given, this.runs);
+    this.show(given, this.runs, true);
   }
 
-  /** @param {{name: string}} output */
-  keep({ name }) {
+  /** @param {{name: string, view: any}} output */
+  keep({ name, view }) {
+    if (view.keep === "chains") {
+      this.chains[name] = this.results[name] = joinedChains(this.chains[name], this.results[name]);
+      return;
+    }
     this.kept[name] ??= [];
     for (const x of this.results[name].numbers) this.kept[name].push(x);
     this.results[name] = { dims: [this.kept[name].length], numbers: this.kept[name] };
@@ -294,6 +339,17 @@ class Page {
 
 /** @param {number} done @param {number} total */
 const counted = (done, total) => (total ? `${done} of ${total} steps` : "some steps");
+
+/**
+ * Return chains after those of earlier runs, unless these have another number of draws.
+ *
+ * @param {{dims: number[], numbers: number[]} | undefined} before
+ * @param {{dims: number[], numbers: number[]}} found
+ */
+function joinedChains(before, { dims, numbers }) {
+  if (!before || String(before.dims.slice(1)) !== String(dims.slice(1))) return { dims, numbers };
+  return { dims: [before.dims[0] + dims[0], ...dims.slice(1)], numbers: before.numbers.concat(numbers) };
+}
 
 /** @param {{view: any}} output */
 const isKept = ({ view }) => view.kind === "trace" || Boolean(view.keep);

@@ -1,3 +1,5 @@
+import { fromBytes, numbersOf } from "./tensors.js";
+
 /** @type {Record<string, string>} */
 const DESCRIPTORS = {
   float16: "<f2",
@@ -87,4 +89,27 @@ function crc32(bytes) {
     for (let bit = 0; bit < 8; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
   }
   return (crc ^ 0xffffffff) >>> 0;
+}
+
+/**
+ * Read an array of NumPy, a file `.npy`.
+ *
+ * @param {ArrayBuffer} content
+ * @returns {{dims: number[], numbers: number[]}}
+ */
+export function readNpy(content) {
+  const view = new DataView(content);
+  if (content.byteLength < 10 || view.getUint32(0) !== 0x934e554d) throw new Error("this is no file of NumPy (.npy)");
+  const isLong = view.getUint8(6) > 1;
+  const start = (isLong ? 12 : 10) + (isLong ? view.getUint32(8, true) : view.getUint16(8, true));
+  const header = new TextDecoder().decode(new Uint8Array(content, 10, start - 10));
+  const [, mark, letter, bytes] = /'descr': '([<|>=])([a-z])(\d+)'/.exec(header) ?? [];
+  const dims = (/'shape': \(([^)]*)\)/.exec(header)?.[1] ?? "").split(",").map((x) => x.trim()).filter(Boolean).map(Number);
+  const type = { f: "float", i: "int", u: "uint", b: "bool" }[letter];
+  if (!type || mark === ">" || header.includes("'fortran_order': True")) {
+    throw new Error("give an array of numbers in the order of C: numpy.save(file, numpy.ascontiguousarray(x))");
+  }
+  const name = type === "bool" ? type : `${type}${8 * Number(bytes)}`;
+  const numbers = numbersOf(fromBytes(name, content.slice(start), dims));
+  return { dims, numbers };
 }

@@ -63,6 +63,7 @@ export function drawing(input, changed) {
   const button = element("button", { type: "button", onclick: clear }, "Clear");
   const hint = element("p", { class: "hint" }, "Draw with the pointer, or with the arrow keys (with Shift the pen is up).");
   return {
+    wish: "Draw something on the black field.",
     element: panel(label, pad, hint, element("div", { class: "actions" }, button)),
     read: () => (isEmpty ? null : grey(centred(pad, height, width), input, scale)),
   };
@@ -152,6 +153,7 @@ export function image(input, changed) {
   return {
     element: made,
     picture: () => canvas,
+    wish: "Choose an image, or drop one on the page.",
     read: () => {
       if (isEmpty) return null;
       const { data } = context.getImageData(0, 0, width, height);

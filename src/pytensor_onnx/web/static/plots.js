@@ -154,6 +154,7 @@ function frame(width, labels, xs, ys, rows, height = HEIGHT) {
  */
 function path({ x, y, width }, xs, ys) {
   const step = Math.ceil(xs.length / (DENSE * width));
+  /** @type {string[]} */
   const parts = [];
   let isDown = false;
   const to = (/** @type {number} */ i) => {
@@ -178,10 +179,9 @@ function path({ x, y, width }, xs, ys) {
 /** @param {Frame} at @param {Points} points @param {string} [kind] */
 function dots({ root, x, y }, points, kind = "dot") {
   if (!points) return;
-  points[0].forEach((px, i) => {
-    const py = points[1][i];
-    if (Number.isFinite(px) && Number.isFinite(py)) root.append(svg("circle", { class: kind, cx: x(px).toFixed(1), cy: y(py).toFixed(1), r: 2.5 }));
-  });
+  // Lines of no length with round ends: one element for all dots.
+  const places = points[0].map((px, i) => [px, points[1][i]]).filter(([px, py]) => Number.isFinite(px) && Number.isFinite(py));
+  root.append(svg("path", { class: kind, d: places.map(([px, py]) => `M${x(px).toFixed(1)} ${y(py).toFixed(1)}h0`).join("") }));
 }
 
 /**
@@ -230,7 +230,7 @@ export function linePlot(holder, xs, columns, names, labels, points = null) {
     const at = frame(width, labels, padded(along, 0), padded(across));
     columns.forEach((ys, j) => at.root.append(svg("path", { class: `line line${j % COLOURS}`, d: path(at, xs, ys) })));
     // A line of one point has no length.
-    if (xs.length === 1) columns.forEach((ys) => dots(at, [xs, ys], "middle"));
+    if (xs.length === 1) columns.forEach((ys) => dots(at, [xs, ys], "dot drawn"));
     dots(at, points);
     const series = columns.map((values, j) => ({ name: String(names[j] ?? j), colour: j % COLOURS, values }));
     return [at.root, legend(at, xs, series, labels.x)];

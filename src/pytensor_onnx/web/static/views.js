@@ -1,12 +1,13 @@
 import { element, panel } from "./dom.js";
-import { bandPlot, clearPlot, histogramPlot, linePlot } from "./plots.js";
+import { bandPlot, clearPlot, endsOf, histogramPlot, linePlot } from "./plots.js";
+import { pairs, posterior, summary } from "./posterior.js";
 import { numbersOf, percentage, shown } from "./tensors.js";
 
 /**
  * @typedef {{name: string, dtype: string, dims: (number | null)[], view: any}} Output
  * @typedef {Record<string, {dims: number[], numbers: number[]}>} Results
- * @typedef {{element: HTMLElement, show: (results: Results, runs: number) => void, clear: () => void}} View
- * @typedef {{picture: (name?: string) => HTMLCanvasElement | null, labelOf: (name: string) => string}} Page
+ * @typedef {{element: HTMLElement, show: (results: Results, runs: number) => void, clear: () => void, isSlow?: boolean}} View
+ * @typedef {{picture: (name?: string) => HTMLCanvasElement | null, labelOf: (name: string) => string, labelsOf: (name: string) => string[] | undefined}} Page
  */
 
 const MOST_ROWS = 200;
@@ -14,7 +15,7 @@ const MOST_COLUMNS = 50;
 const MOST_LINES = 20;
 
 /** @type {Record<string, (output: Output, page: Page) => View | null>} */
-const KINDS = { number, bars, lines, band, trace, histogram, table, boxes, hidden: () => null };
+const KINDS = { number, bars, lines, band, trace, histogram, table, boxes, picture, posterior, summary, pairs, hidden: () => null };
 
 /**
  * Make the view of an output, null for a hidden one. Before the first run it says that it waits.
@@ -30,6 +31,7 @@ export function makeView(output, page) {
   view.element.append(waiting);
   return {
     element: view.element,
+    isSlow: view.isSlow,
     show: (results, runs) => {
       waiting.hidden = true;
       view.show(results, runs);
@@ -69,7 +71,7 @@ function number(output) {
 
 /** @param {Output} output @returns {View} */
 function bars(output) {
-  const { label, labels = [], percent } = output.view;
+  const { label, labels = [], percent, top } = output.view;
   const write = percent ? percentage : shown;
   const list = element("div", { class: "bars", role: "list" });
   const hint = element("p", { class: "hint" });
@@ -85,8 +87,13 @@ function bars(output) {
       const high = Math.max(0, ...row.filter(Number.isFinite));
       const span = high - low || 1;
       const largest = row.indexOf(Math.max(...row));
+      // Of many classes the most probable ones are shown.
+      const order = [...row.keys()];
+      const kept = top ? order.sort((i, j) => row[j] - row[i]).slice(0, top) : order;
+      if (kept.length < row.length) hint.textContent = `the first ${kept.length} of ${row.length}`;
       list.replaceChildren(
-        ...row.map((value, i) => {
+        ...kept.map((i) => {
+          const value = row[i];
           const fill = element("span", { class: "fill" });
           const [from, to] = [Math.min(0, value), Math.max(0, value)].map((x) => ((x - low) / span) * 100);
           fill.style.left = `${from}%`;
@@ -269,6 +276,39 @@ function boxes(output, { picture }) {
     clear: () => {
       drawn.width = drawn.height = 0;
       list.textContent = "";
+    },
+  };
+}
+
+/**
+ * An image, of one or three channels before height and width; numbers are in units of `scale`.
+ *
+ * @type {(output: Output) => View}
+ */
+function picture(output) {
+  const { label, scale } = output.view;
+  const drawn = element("canvas", { role: "img", "aria-label": label, class: "picture" });
+  const hint = element("p", { class: "hint" });
+  return {
+    element: panel(label, drawn, hint),
+    show: (results) => {
+      const { numbers, dims } = results[output.name];
+      const [channels, height, width] = dims.slice(-3);
+      const [low, high] = endsOf(numbers);
+      const white = scale ?? (high > 2 ? 255 : 1);
+      hint.textContent = `numbers from ${shown(low, 3)} to ${shown(high, 3)}`;
+      [drawn.width, drawn.height] = [width, height];
+      const pen = /** @type {CanvasRenderingContext2D} */ (drawn.getContext("2d"));
+      const pixels = pen.createImageData(width, height);
+      for (let i = 0; i < width * height; i++) {
+        for (let c = 0; c < 3; c++) pixels.data[4 * i + c] = (255 / white) * numbers[(channels === 3 ? c : 0) * width * height + i];
+        pixels.data[4 * i + 3] = 255;
+      }
+      pen.putImageData(pixels, 0, 0);
+    },
+    clear: () => {
+      drawn.width = drawn.height = 0;
+      hint.textContent = "";
     },
   };
 }

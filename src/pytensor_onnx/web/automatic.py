@@ -1,0 +1,334 @@
+"""Descriptions of pages that nobody described, from the metadata of exports of PyMC models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import prod
+from typing import Any
+
+import onnx_ir as ir
+
+from pytensor_onnx.graph.model_reading import stored_mapping
+from pytensor_onnx.operators.dims import dims_of
+
+_FEW_SLIDERS, _FEW_ROWS = 12, 30
+_CHAINS, _WARMUP, _DRAWS = 4, 300, 250
+_STATISTICS = frozenset(
+    [
+        *("lp", "energy", "tree_depth", "n_steps", "acceptance_rate", "diverging", "step_size"),
+        "finite_start",
+    ]
+)
+_INTERNAL = frozenset(["", "main_graph", "main", "graph", "torch_jit", "model", "torch-jit-export"])
+
+
+def automatic_page(model: ir.Model, stem: str) -> dict[str, Any]:
+    """Return the description of a page that suits a model.
+
+    Parameters
+    ----------
+    model
+        The model. The metadata ``pymc`` of exports of PyMC models tell what its inputs mean.
+    stem
+        Name of its file, for a title.
+
+    Returns
+    -------
+    dict
+        ``title`` and, for exports of PyMC models, what a YAML file has. Predictors have the further
+        entry ``predictor``, of which `pytensor_onnx.web.static.predictor` makes the page.
+    """
+    told = stored_mapping(model.metadata_props, "pymc")
+    told = {"data": {}, **told}
+    graph = model.graph
+    if "sampler" in told:
+        return _sampler(graph, told)
+    if "draws" in told and isinstance(told.get("outputs"), dict):
+        return _predictor(graph, told)
+    page: dict[str, Any] = {"title": title_of(graph, stem)}
+    if "jacobian" in told and any(v.name == "point" for v in graph.inputs):
+        page |= _density(graph, told)
+    return page
+
+
+def title_of(graph: ir.Graph, stem: str) -> str:
+    """Return a title from the name of a graph, of its file, or of its inputs and outputs.
+
+    Examples
+    --------
+    >>> graph = ir.Graph([ir.val("pixels")], [ir.val("digit")], nodes=[], name="main_graph")
+    >>> title_of(graph, "my_digits"), title_of(graph, "model")
+    ('My digits', 'digit from pixels')
+    """
+    if (name := graph.name or "") not in _INTERNAL:
+        return name
+    if stem not in _INTERNAL:
+        words = stem.replace("_", " ").replace("-", " ")
+        return words[:1].upper() + words[1:]
+    given, computed = (
+        ", ".join(str(v.name) for v in values if v.name not in graph.initializers)
+        for values in (graph.inputs, graph.outputs)
+    )
+    return f"{computed} from {given}" if given else computed
+
+
+def _model_name(told: Mapping[str, Any], otherwise: str) -> str:
+    return str(told.get("model") or otherwise)
+
+
+def _listed(names: Iterable[Any], most: int = 4) -> str:
+    """Return names as text, the first few of them."""
+    names = list(map(str, names))
+    return ", ".join(names[:most]) + (" and others" if len(names) > most else "")
+
+
+def _labels(told: Mapping[str, Any], name: str, axis: int, size: Any) -> list[str] | None:
+    """Return the labels of an axis of a variable, None without any."""
+    dims = told.get("dims", {}).get(name) or []
+    labels = told.get("coords", {}).get(dims[axis]) if axis < len(dims) else None
+    known = labels is not None and (not isinstance(size, int) or len(labels) == size)
+    return list(map(str, labels)) if labels is not None and known else None
+
+
+def _sizes(value: ir.Value) -> list[int | None]:
+    return [n if isinstance(n, int) else None for n in dims_of(value) or ()]
+
+
+def _names_in_model(told: Mapping[str, Any]) -> dict[str, str]:
+    """Return names in the model by those in the file, where they differ."""
+    return {new: name for name, new in (told.get("renamed") or {}).items()}
+
+
+def _stored(told: Mapping[str, Any], name: str) -> str:
+    """Return the name under which the metadata have the data of an observed variable."""
+    return (told.get("observed_data") or {}).get(name, name)
+
+
+def _sampler(graph: ir.Graph, told: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe the page of a file of `export_sampler`."""
+    of_model = _names_in_model(told)
+    inputs: dict[str, dict[str, Any]] = {
+        "seed": {"kind": "seed", "label": "Seed of the next chain", "size": _CHAINS, "value": 1}
+        | {"advance": True, "more": True},
+        "warmup": {"label": "Warm-up steps", "min": 50, "max": 2000, "step": 50, "least": 0}
+        | {"value": _WARMUP, "more": True},
+        "draws": {"label": "Draws of each chain", "min": 50, "max": 2000, "step": 50, "least": 4}
+        | {"value": _DRAWS, "more": True},
+    }
+    data: dict[str, Any] = told["data"]
+    for value in graph.inputs:
+        file_name = str(value.name)
+        name = of_model.get(file_name, file_name)
+        if name in data:
+            inputs[file_name] = _data_control(value, name, data[name], told)
+    known = {str(v.name) for v in graph.inputs}
+    drawn = [v for v in graph.outputs if v.name not in _STATISTICS]
+    names = [str(v.name) for v in drawn]
+    outputs: dict[str, dict[str, Any]] = {}
+    for value in drawn:
+        name = of_model.get(str(value.name), str(value.name))
+        options: dict[str, Any] = {"kind": "posterior", "label": name, "keep": "chains"}
+        sizes = _sizes(value)[2:]
+        if len(sizes) == 1 and (labels := _labels(told, name, 0, sizes[0])):
+            options["labels"] = labels
+        elif sizes:
+            options["labels"] = _elements(told, name, sizes)
+        outputs[str(value.name)] = options
+    outputs |= {name: {"kind": "hidden", "keep": "chains"} for name in _STATISTICS}
+    outputs["lp"] = {"kind": "summary", "label": "Convergence", "keep": "chains", "of": names}
+    if sum(prod(n or 1 for n in _sizes(v)[2:]) for v in drawn) > 1:
+        outputs["diverging"] = {"kind": "pairs", "label": "Two variables", "keep": "chains"}
+        outputs["diverging"]["of"] = names
+    observed = _listed(told.get("observed") or [])
+    text = f"The posterior of {_listed(names)}{f', given {observed}' if observed else ''}. "
+    return {
+        "title": _model_name(told, f"Posterior of {_listed(names, 3)}"),
+        "text": f"{text}Each run draws {_CHAINS} more chains by NUTS, here in the page."
+        + (" Change the data, and it draws anew." if set(inputs) & known - {"seed"} else ""),
+        "run": "change",
+        "inputs": {k: v for k, v in inputs.items() if k in known},
+        "outputs": {str(v.name): outputs[str(v.name)] for v in graph.outputs},
+        "button": "Draw more chains",
+    }
+
+
+def _elements(told: Mapping[str, Any], name: str, sizes: list[int | None]) -> list[str] | None:
+    """Return the names of the elements of an array, by its labels or by indices."""
+    if None in sizes:
+        return None
+    found = [""]
+    for axis, size in enumerate(sizes):
+        labels = _labels(told, name, axis, size) or list(map(str, range(size or 0)))
+        found = [f"{before}, {label}" if before else label for before in found for label in labels]
+    return found
+
+
+def _data_control(
+    value: ir.Value, name: str, about: Mapping[str, Any], told: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Describe the control of a data container of a sampler."""
+    sizes, sample = _sizes(value), about.get("sample")
+    options: dict[str, Any] = {"label": name}
+    if not sizes:
+        if sample is not None:
+            options |= _range_of(about["min"], about["max"]) | {"value": sample}
+        return options
+    is_whole = value.dtype is not None and value.dtype.is_integer()
+    size = sizes[0]
+    if len(sizes) == 1 and size is not None and size <= _FEW_SLIDERS and sample and not is_whole:
+        options |= {"kind": "sliders", "value": sample, **_range_of(about["min"], about["max"])}
+        return options | {"labels": _labels(told, name, 0, size) or list(map(str, range(size)))}
+    if len(sizes) == 1:
+        dim = (told.get("indices") or {}).get(name)
+        labels = told.get("coords", {}).get(dim)
+        # Vectors of one length are the columns of one table.
+        options |= {"kind": "columns", "group": f"{about['shape'][0]} rows", "value": sample or []}
+        return options | ({"labels": list(map(str, labels))} if labels else {})
+    columns = _labels(told, name, 1, sizes[1]) if len(sizes) == 2 else None
+    options |= {"kind": "table"} | ({"value": sample} if sample else {})
+    return options | ({"columns": columns} if columns else {})
+
+
+def _range_of(low: Any, high: Any) -> dict[str, Any]:
+    """Return the range of a slider around values, in round numbers, with a step.
+
+    Examples
+    --------
+    >>> _range_of(-3.0, 28.0)
+    {'min': -10, 'max': 40, 'step': 0.1}
+    """
+    low, high = (min(low), max(high)) if isinstance(low, list) else (low, high)
+    span = (high - low) or abs(high) or 1.0
+    unit = _power(span)
+    room = span / 5
+    ends = {"min": unit * ((low - room) // unit), "max": -unit * ((-high - room) // unit)}
+    if low >= 0:
+        ends["min"] = max(0.0, ends["min"])
+    return {k: _plain(v) for k, v in {**ends, "step": unit / 100}.items()}
+
+
+def _power(x: float) -> float:
+    """Return the largest power of ten that is not larger than a positive number."""
+    return float(f"1e{int(f'{x:e}'.partition('e')[2])}")
+
+
+def _plain(x: float) -> float:
+    """Return a number without the last digits, whole where it can be."""
+    rounded = float(f"{x:.10g}")
+    return int(rounded) if rounded.is_integer() else rounded
+
+
+def _density(graph: ir.Graph, told: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe the page of a file of `export_logp`."""
+    start = [x for value in told.get("values") or [] for x in value["start"]]
+    names = (told.get("names") or {}).get(str(told.get("space")), [])
+    if not start or len(start) != len(names):
+        return {}
+    point: dict[str, Any] = {"value": start, "label": "Point"}
+    if len(start) <= _FEW_SLIDERS:
+        point |= {"kind": "sliders", "labels": names, "size": len(start)}
+    page = {"title": "Log-density of " + _listed(v["variable"] for v in told["values"])}
+    given = [str(v.name) for v in graph.inputs if v.name not in graph.initializers]
+    # The file has no data, and random numbers in their place would mislead.
+    data = {name: {"kind": "table", "example": None} for name in given if name != "point"}
+    views = {"logp": {"label": "Log-density"}, "dlogp": {"label": "Gradient", "labels": names}}
+    if len(names) <= _FEW_ROWS:
+        views["dlogp"]["kind"] = "bars"
+    computed = {str(v.name) for v in graph.outputs}
+    outputs = {name: view for name, view in views.items() if name in computed}
+    return page | {"inputs": {"point": point, **data}, "outputs": outputs}
+
+
+def _predictor(graph: ir.Graph, told: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe the page of a file of `export_predictor`."""
+    of_model, data = _names_in_model(told), told["data"]
+    stored = [data.get(_stored(told, name), {}) for name in told.get("observed") or []]
+    lengths = {about["shape"][0] for about in stored if about.get("shape")}
+    inputs: dict[str, dict[str, Any]] = {}
+    covariates: list[dict[str, Any]] = []
+    for value in graph.inputs:
+        file_name = str(value.name)
+        name, sizes = of_model.get(file_name, file_name), _sizes(value)
+        about = data.get(name, {})
+        # Data of the groups, say, have another length than the observations.
+        shape = about.get("shape") or [0]
+        has_rows = bool(sizes) and shape[0] in (lengths or shape)
+        if name not in data:
+            # The seed, or the key of the rows.
+            kind = {"kind": "seed"} if file_name == "seed" else {}
+            inputs[file_name] = {"label": file_name.capitalize(), "more": True, **kind}
+        elif not sizes or (has_rows and len(sizes) <= 2):
+            inputs[file_name] = {"kind": "covariate", "label": name}
+            covariates += _covariates(file_name, name, sizes, about, told)
+        else:
+            inputs[file_name] = _data_control(value, name, about, told) | {"more": True}
+    wanted = told["outputs"]
+    predicted = [_predicted(graph, name, kinds, told) for name, kinds in wanted.items()]
+    names = _listed(wanted)
+    given = _listed(dict.fromkeys(x["input"] for x in covariates))
+    return {
+        "title": _model_name(told, f"Predictions of {names}"),
+        "text": f"{names}{f' by {given}' if given else ''}, from {told['draws']:,} draws of the "
+        "posterior of a PyMC model. Choose what lies along the axis, and move the others: all is "
+        "computed here in the page.",
+        "run": "change",
+        "inputs": inputs,
+        "outputs": {str(v.name): {"kind": "hidden"} for v in graph.outputs},
+        "predictor": {"covariates": covariates, "outputs": predicted},
+    }
+
+
+def _covariates(
+    file_name: str,
+    name: str,
+    sizes: list[int | None],
+    about: Mapping[str, Any],
+    told: Mapping[str, Any],
+) -> list[dict[str, Any]]:
+    """Describe a data container as covariates: one, or one for each column of a matrix."""
+    entry: dict[str, Any] = {"input": file_name, "label": name, "whole": "int" in about["dtype"]}
+    entry["rows"] = bool(sizes)
+    if len(sizes) < 2:
+        dim = (told.get("indices") or {}).get(name)
+        labels = told.get("coords", {}).get(dim)
+        values = about.get("values")
+        if labels:
+            entry["choices"] = [[i, str(label)] for i, label in enumerate(labels)]
+        elif values and all(float(x).is_integer() for x in values):
+            entry["choices"] = [[x, f"{x:g}"] for x in values]
+        numbers = _numbers(about, None) if "min" in about else {}
+        return [entry | numbers]
+    width = sizes[1] if isinstance(sizes[1], int) else about["shape"][1]
+    labels = _labels(told, name, 1, width) or [f"{name}[{j}]" for j in range(width)]
+    return [
+        entry
+        | {"column": j, "label": label, "of": width}
+        | (_numbers(about, j) if "min" in about else {})
+        for j, label in enumerate(labels)
+    ]
+
+
+def _numbers(about: Mapping[str, Any], j: int | None) -> dict[str, Any]:
+    """Return the range, the typical value and the sample of a covariate."""
+    taken = {key: about[key] if j is None else about[key][j] for key in ("min", "max", "median")}
+    sample = about["sample"] if j is None else [row[j] for row in about["sample"]]
+    return {**taken, "sample": sample, **{"steps": _range_of(taken["min"], taken["max"])["step"]}}
+
+
+def _predicted(
+    graph: ir.Graph, name: str, kinds: list[str], told: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Describe the outputs of a predicted variable."""
+    renamed = told.get("renamed") or {}
+    names = {kind: name if kind == "draws" else f"{name}_{kind}" for kind in kinds}
+    about = told["data"].get(_stored(told, name), {})
+    entry: dict[str, Any] = {
+        "label": name,
+        "names": {kind: renamed.get(output, output) for kind, output in names.items()},
+        "levels": told.get("quantiles") or [],
+        "mass": told.get("hdi_prob"),
+        "categories": (told.get("categories") or {}).get(name, []),
+    }
+    if isinstance(sample := about.get("sample"), list) and len(about["shape"]) == 1:
+        entry["observed"] = sample
+    return entry

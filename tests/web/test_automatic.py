@@ -1,0 +1,193 @@
+"""Pages that nobody described: what they are made of, and how they open."""
+
+import json
+import shutil
+import subprocess
+from importlib.resources import files
+
+import arviz_stats.base
+import numpy as np
+import onnx_ir as ir
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+from pytensor_onnx import export_onnx
+from pytensor_onnx.graph.model_reading import stored_mapping
+from pytensor_onnx.pymc import export_logp, export_predictor, export_sampler
+from pytensor_onnx.web.automatic import automatic_page
+from tests.web.pages import needs_chromium
+from tests.web.tapes import needs_tapes
+
+RNG = np.random.default_rng(0)
+AGE = RNG.uniform(0, 18, 40).round(1)
+GROUP = RNG.integers(0, 3, 40)
+NAMES = ["north", "east", "south, west"]
+
+
+def heights():
+    """Return a model of groups, of a number, and of a factor of two values."""
+    with pm.Model(coords={"region": NAMES}) as model:
+        age, region = pm.Data("age", AGE), pm.Data("region_index", GROUP)
+        level = pm.Normal("level", 80, 10, dims="region")
+        slope = pm.Normal("slope", 5, 1)
+        mean = level[region] + slope * age
+        measured = pm.Data("measured", 80 + 5 * AGE)
+        pm.Normal("height", mean, 3, observed=measured, shape=mean.shape)
+    return model
+
+
+@pytest.fixture(scope="module")
+def predictor():
+    posterior = {"level": RNG.normal(80, 1, (1, 30, 3)), "slope": RNG.normal(5, 0.1, (1, 30))}
+    return export_predictor(heights(), posterior, target="web", verify=False)
+
+
+@pytest.fixture(scope="module")
+def sampler():
+    return export_sampler(heights(), target="web", verify=False)
+
+
+def test_files_of_pymc_models_have_what_a_page_needs(predictor):
+    told = stored_mapping(predictor.model.metadata_props, "pymc")
+    assert told["indices"] == {"region_index": "region"}
+    assert told["observed_data"] == {"height": "measured"}
+    assert told["data"]["age"]["sample"] == AGE.tolist()
+    assert told["data"]["age"]["max"] == AGE.max()
+    assert told["data"]["region_index"]["values"] == [0, 1, 2]
+    hidden = export_predictor(
+        heights(),
+        {"level": np.zeros((1, 3, 3)), "slope": np.ones((1, 3))},
+        share_data=False,
+        verify=False,
+    )
+    told = stored_mapping(hidden.model.metadata_props, "pymc")
+    assert set(told["data"]["age"]) == {"shape", "dtype", "input", "sha256"}
+
+
+def test_a_predictor_has_covariates_with_labels_and_the_data(predictor):
+    page = automatic_page(predictor.model, "model")
+    region, age = sorted(page["predictor"]["covariates"], key=lambda x: x["label"], reverse=True)
+    assert region["choices"] == [[i, name] for i, name in enumerate(NAMES)]
+    assert (age["min"], age["max"]) == (AGE.min(), AGE.max())
+    assert "choices" not in age
+    (height,) = page["predictor"]["outputs"]
+    assert height["observed"] == pytest.approx((80 + 5 * AGE).tolist())
+    assert page["inputs"]["seed"]["more"]
+    assert page["title"] == "Predictions of height"
+
+
+def test_a_sampler_has_its_data_and_labels(sampler):
+    page = automatic_page(sampler.model, "model")
+    assert page["outputs"]["level"]["labels"] == NAMES
+    assert page["inputs"]["region_index"]["labels"] == NAMES
+    assert page["inputs"]["age"]["value"] == AGE.tolist()
+    groups = {page["inputs"][name]["group"] for name in ("age", "region_index", "measured")}
+    assert groups == {"40 rows"}
+
+
+def test_a_density_has_the_names_of_its_point_and_no_made_up_data():
+    page = automatic_page(export_logp(heights(), verify=False).model, "model")
+    assert page["inputs"]["point"]["labels"] == ["level.1", "level.2", "level.3", "slope"]
+    assert page["inputs"]["age"]["example"] is None
+
+
+def test_no_internal_name_is_a_title():
+    x = pt.matrix("x")
+    model = export_onnx([x], {"total": x.sum()}, verify=False).model
+    assert automatic_page(model, "model")["title"] == "total from x"
+    assert automatic_page(model, "my_net")["title"] == "My net"
+
+
+@pytest.mark.parametrize("metadata", ['{"sampler": {}}', '{"draws": 3, "outputs": {}}', "["])
+def test_files_of_other_tools_with_such_metadata_have_a_page(metadata):
+    x = ir.Value(name="x", shape=ir.Shape([3]), type=ir.TensorType(ir.DataType.FLOAT))
+    model = ir.Model(ir.Graph([x], [x], nodes=[], name="main_graph"), ir_version=10)
+    model.metadata_props["pymc"] = metadata
+    assert automatic_page(model, "net")["title"]
+
+
+def test_convergence_is_that_of_arviz():
+    if shutil.which("node") is None:
+        pytest.skip("there is no node")
+    chains = np.cumsum(RNG.normal(size=(4, 101)), axis=1) * 0.1 + RNG.normal(size=(4, 101))
+    module = (files("pytensor_onnx.web") / "static" / "posterior.js").as_uri()
+    script = (
+        "globalThis.document = {};"
+        f"const {{rhat, effective}} = await import({module!r});"
+        f"const chains = {chains.tolist()};"
+        "console.log(JSON.stringify([rhat(chains), effective(chains)]));"
+    )
+    command = ["node", "--input-type=module", "--no-warnings", "-e", script]
+    found = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    stats = arviz_stats.base.array_stats
+    expected = [stats.rhat(chains), stats.ess(chains, method="bulk")]
+    np.testing.assert_allclose(found, np.array(expected, float).ravel(), rtol=1e-6)
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Return a function that opens the page of a program, whose console must say nothing."""
+    said = []
+
+    def open_page(program):
+        needs_tapes()
+        page = browser.new_page()
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.goto(program.page().save(tmp_path / "page.html").as_uri())
+        page.get_by_text("Done.").wait_for()
+        return page
+
+    yield open_page
+    assert not said
+
+
+@needs_chromium
+def test_a_predictor_opens_with_a_band_and_takes_rows(opened, predictor):
+    page = opened(predictor)
+    page.get_by_role("img", name="Plot of height").wait_for()
+    assert page.get_by_text("an interval of 94%; dots: the data").is_visible()
+    page.get_by_label("Along the axis").select_option("region_index")
+    page.get_by_role("img", name="of 3 rows").wait_for()
+    page.get_by_label("Along the axis").select_option("rows of a table")
+    page.get_by_label("Rows", exact=True).fill('age,region_index\n10,"south, west"\n12,west')
+    page.get_by_text("Row 2: west is no value of region_index").wait_for()
+    page.get_by_label("Rows", exact=True).fill('age,region_index\n10,"south, west"\n12,east')
+    page.get_by_text("Done.").wait_for()
+    cells = page.locator("#outputs table tr").nth(1).locator("td").all_inner_texts()
+    assert cells[:2] == ["10", "south, west"]
+    assert 120 < float(cells[2]) < 140
+
+
+@needs_chromium
+def test_a_sampler_draws_by_itself_and_refuses_nonsense(opened, sampler):
+    page = opened(sampler)
+    page.get_by_text("4 chains, 1000 draws").wait_for()
+    assert page.get_by_role("img", name="Plot of level, ").is_visible()
+    page.get_by_text("More", exact=True).click()
+    page.get_by_label("Warm-up steps, value").fill("-3")
+    page.get_by_text("Warm-up steps: give 0 or more").wait_for()
+    assert page.get_by_label("Warm-up steps, value").get_attribute("aria-invalid") == "true"
+    page.get_by_label("Warm-up steps, value").fill("200")
+    page.get_by_text("Done.").wait_for()
+    page.get_by_role("button", name="Draw more chains").click()
+    page.get_by_text("8 chains, 2000 draws").wait_for()
+
+
+@needs_chromium
+def test_arrays_of_any_rank_start_with_an_example_and_take_files_of_numpy(opened, tmp_path):
+    x = pt.tensor("window", shape=(None, None, 4), dtype="float32")
+    page = opened(export_onnx([x], {"total": x.sum()}, target="web", verify=False))
+    assert page.get_by_text("random numbers of sizes 10 x 10 x 4").is_visible()
+    np.save(tmp_path / "x.npy", np.full((2, 3, 4), 0.5, "float32"))
+    page.get_by_label("window, file").set_input_files(tmp_path / "x.npy")
+    page.get_by_text("12", exact=True).wait_for()
+
+
+def test_classes_of_a_softmax_are_the_first_five():
+    x = pt.matrix("x", shape=(1, 100), dtype="float32")
+    needs_tapes()
+    model = export_onnx([x], {"classes": pt.special.softmax(x, axis=1)}, verify=False)
+    (classes,) = model.page().description["outputs"]
+    assert (classes["view"]["kind"], classes["view"]["top"]) == ("bars", 5)
