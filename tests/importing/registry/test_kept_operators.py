@@ -104,6 +104,16 @@ KEPT = {
     "position": model(
         [node("ArgMax", "x", "y", axis=1)], ("n", 4), outputs={"y": TensorProto.INT64}
     ),
+    "pool of open sizes": model(
+        [node("MaxPool", "x", "y", kernel_shape=[3, 2], strides=[2, 2], auto_pad="SAME_UPPER")],
+        ("n", 2, "h", "w"),
+        11,
+    ),
+    "convolution of open sizes": model(
+        [node("Conv", "x f", "y", strides=[2, 2], auto_pad="SAME_LOWER")],
+        ("n", 2, "h", "w"),
+        f=floats(3, 2, 3, 3),
+    ),
     "pool": model([node("MaxPool", "x", "y", kernel_shape=[2])], ("n", 2, 4)),
     "rotary": model(
         [node("RotaryEmbedding", "x g b", "y")],
@@ -212,6 +222,15 @@ def test_gradients_and_further_axes_take_the_expression():
     batch = pt.tensor("batch", shape=(None, None, None), dtype="float32")
     many = graph(batch, vectorize=True).eval({batch: np.stack([x, 2 * x])}, mode="ONNX")
     np.testing.assert_array_equal(many[1], 2 * by_runtime(proto, x)[0])
+
+
+def test_a_pool_of_open_sizes_takes_nan_in_mode_onnx():
+    proto = KEPT["pool of open sizes"]
+    graph, x = from_onnx(proto), sample(proto)
+    x[0, 0, 1, 1] = np.nan
+    (found,) = pytensor.function(graph.inputs, graph.outputs, mode="ONNX")(x)
+    np.testing.assert_array_equal(found, evaluated(graph, x)[0])
+    assert np.isnan(found).any()
 
 
 def test_a_pool_of_this_package_keeps_its_guard():

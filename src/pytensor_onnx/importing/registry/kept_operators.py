@@ -51,6 +51,7 @@ _QUANTISED = frozenset(
 )
 _WHOLE = _RECURRENT | _QUANTISED | {"ArgMax", "ArgMin", "Attention", "Pad", "RotaryEmbedding"}
 """Operators that are kept whatever their expressions are."""
+_WINDOWS = frozenset({"AveragePool", "Conv", "MaxPool"})
 _SHIFTING = frozenset({"Mul", "Sub"})
 _OF_RUNTIME = frozenset({"bool", "float32", "int32", "int64", "int8", "uint8"})
 """Dtypes of the kernels that ONNX Runtime has on processors for operators of its own domain."""
@@ -208,6 +209,8 @@ def _is_kept(
         return False
     if _is_product_of_scales(node, given) or _is_scaled_weight(node, given):
         return True
+    if _is_padded_by_size(node, given[0], attributes):
+        return True
     if is_whole(node):
         # Layers that are trained share the steps of the result and of its gradient.
         is_trained = any(isinstance(v, SharedVariable) for v in given)
@@ -226,6 +229,12 @@ def _has_kernel(node: ir.Node, attributes: Mapping[str, Any]) -> bool:
     if node.op_type == "MaxUnpool":
         return not any(node.inputs[2:3])  # it writes to other places of a given shape
     return attributes.get("coordinate_transformation_mode") != "align_corners"
+
+
+def _is_padded_by_size(node: ir.Node, x: Variable, attributes: Mapping[str, Any]) -> bool:
+    """Return whether the padding of windows depends on sizes that are not known."""
+    is_same = str(attributes.get("auto_pad", "")).startswith("SAME")
+    return is_same and node.op_type in _WINDOWS and None in x.type.shape[2:]
 
 
 def _is_product_of_scales(node: ir.Node, given: Sequence[Variable]) -> bool:

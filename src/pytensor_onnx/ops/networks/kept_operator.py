@@ -25,10 +25,13 @@ if TYPE_CHECKING:
     from pytensor_onnx.graph.builder import Builder
 
 _UNCHANGED_SINCE = {
+    ("", "AveragePool"): 7,
+    ("", "Conv"): 1,
     ("", "ConvInteger"): 10,
     ("", "DequantizeLinear"): 10,
     ("", "GRU"): 7,
     ("", "LSTM"): 7,
+    ("", "MaxPool"): 8,
     ("", "Pad"): 11,
     ("", "QLinearMatMul"): 10,
     ("", "QuantizeLinear"): 10,
@@ -46,6 +49,9 @@ _OF_FEW_RUNTIMES = frozenset(
     | {"Pad", "QLinearConv", "QLinearMatMul", "QuantizeLinear", "RNN"}
 )
 """Operators of the standard that runtimes of other makers lack, or have in part."""
+
+_LOOSE = frozenset({"ArgMax", "ArgMin", "MaxPool"})
+"""Operators in which runtimes overlook NaN."""
 
 _SIZED_AS_FIRST = frozenset(
     {"Binarizer", "DequantizeLinear", "DynamicQuantizeLinear", "Imputer", "LabelEncoder"}
@@ -171,7 +177,7 @@ class KeptOperator(NetworkOp):
                 node.domain, node.operator, operands, node.attributes, node.n_results
             )
         else:
-            is_loose = node.operator in ("ArgMax", "ArgMin") and not build.scope.as_imported
+            is_loose = node.operator in _LOOSE and not build.scope.as_imported
             if is_loose or not node.has_meaning(build.scope.opset_version):
                 return None
             found = build.op(node.operator, *operands, outputs=node.n_results, **node.attributes)

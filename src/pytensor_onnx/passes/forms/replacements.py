@@ -267,7 +267,8 @@ def _least_sizes(node: ir.Node) -> list[int]:
     kernel = node.attributes["kernel_shape"].as_ints()
     rank = len(kernel)
     dims = (dims_of(node.inputs[0]) or (None,) * (2 + rank))[2:]
-    if attribute_of(node, "ceil_mode") != 0:
+    fills_windows = str(attribute_of(node, "auto_pad")).startswith("SAME")
+    if fills_windows or attribute_of(node, "ceil_mode") != 0:
         return [0] * rank
     pads = node.attributes.get_ints("pads", (0,) * (2 * rank))
     strides, dilations = (
