@@ -29,6 +29,11 @@ FUNCTIONS: dict[str, tuple[str, str, tuple[tuple[float, float], ...]]] = {
     "Cos": ("cos", "cosd4_u10", ((-20, 20),)),
     "Tan": ("tan", "tand4_u10", ((-20, 20),)),
     "Tanh": ("tanh", "tanhd4_u10", ((-5, 5),)),
+    "Sinh": ("sinh", "sinhd4_u10", ((-5, 5),)),
+    "Cosh": ("cosh", "coshd4_u10", ((-5, 5),)),
+    "Asin": ("asin", "asind4_u10", ((-1, 1),)),
+    "Acos": ("acos", "acosd4_u10", ((-1, 1),)),
+    "Atan": ("atan", "atand4_u10", ((-5, 5),)),
 }
 
 

@@ -1,6 +1,7 @@
 /* Kernels of QR factorisations, of eigenvalues of symmetric matrices, and of singular values, in
  * double precision. */
 #include "factors.h"
+#include "vector_powers.h"
 
 enum { MOST_SWEEPS = 60, PANEL = 32, CHUNK = 64 };
 
@@ -173,7 +174,10 @@ static void sort_with_rows(int64_t count, int sign, double *values, int64_t n, d
 
 /* Write the weights of the sum that decides the sign of a vector. */
 static void write_weights(int64_t n, double *weights) {
-  for (int64_t i = 0; i < n; i++) weights[i] = pow((double)i + 1, SIGN_EXPONENT);
+  for (int64_t i = 0; i < n; i++) {
+    double rest, logarithm = log2_parts((double)i + 1, &rest);
+    weights[i] = pow_of_parts(logarithm, rest, SIGN_EXPONENT);
+  }
 }
 
 static double sign_of(int64_t n, const double *row, const double *weights) {

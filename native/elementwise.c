@@ -9,14 +9,12 @@
 
 #include "vector_trigonometry.h"
 
-/* Numbers out of the range of a type become what the processor makes of them. */
+/* Numbers out of the range of a type become the least one, on all processors as on x86-64. */
 static inline int64_t to_int64(double x) {
 #if defined(__x86_64__)
   return _mm_cvttsd_si64(_mm_set_sd(x));
 #else
-  return x >= 9223372036854775808.0 ? INT64_MAX : x >= -9223372036854775808.0 ? (int64_t)x
-         : x != x                   ? 0
-                                    : INT64_MIN;
+  return x >= -9223372036854775808.0 && x < 9223372036854775808.0 ? (int64_t)x : INT64_MIN;
 #endif
 }
 
@@ -24,7 +22,7 @@ static inline int32_t to_int32(double x) {
 #if defined(__x86_64__)
   return _mm_cvttsd_si32(_mm_set_sd(x));
 #else
-  return x >= 2147483648.0 ? INT32_MAX : x > -2147483649.0 ? (int32_t)x : x != x ? 0 : INT32_MIN;
+  return x > -2147483649.0 && x < 2147483648.0 ? (int32_t)x : INT32_MIN;
 #endif
 }
 

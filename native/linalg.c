@@ -2,10 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#ifdef __wasm__
 #include "elementwise.h"
-#endif
-#include "kernel.h"
 
 enum { BLOCK = 32, ROWS = 4, PANEL = 4 };
 
@@ -33,11 +30,7 @@ typedef struct {
 #define LANES 4
 #define SQRT sqrt
 #define ABS fabs
-#ifdef __wasm__
 #define LOG(x) function_of(ELEMENTWISE_Log, x)
-#else
-#define LOG log
-#endif
 #define FREXP frexp
 #define SCALE ldexp
 #define SUFFIX float64
@@ -65,7 +58,7 @@ typedef struct {
 #define LANES 8
 #define SQRT sqrtf
 #define ABS fabsf
-#define LOG logf
+#define LOG(x) (float)function_of(ELEMENTWISE_Log, x)
 #define FREXP frexpf
 #define SCALE ldexpf
 #define SUFFIX float32

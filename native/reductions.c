@@ -25,22 +25,26 @@ typedef float PARTS(float) __attribute__((ext_vector_type(8), aligned(sizeof(flo
 
 #define TARGET
 #define T double
+#define BITS int64_t
 #define S(name) name##_f64
 #include "sums.inc"
 
 #define TARGET
 #define T float
+#define BITS int32_t
 #define S(name) name##_f32
 #include "sums.inc"
 
 #ifdef WIDE
 #define TARGET WIDE
 #define T double
+#define BITS int64_t
 #define S(name) name##_f64_wide
 #include "sums.inc"
 
 #define TARGET WIDE
 #define T float
+#define BITS int32_t
 #define S(name) name##_f32_wide
 #include "sums.inc"
 #endif
@@ -94,20 +98,13 @@ enum { NOTHING, DIVISION, ROOT, LOGARITHM };
     ((T *)out)[i] = kind == DIVISION ? divided : kind == ROOT ? root : logarithm; \
   }
 
-/* The module of WebAssembly has the functions of elementwise kernels only. */
-#ifdef __wasm__
 #define LOG(x) function_of(ELEMENTWISE_Log, x)
-#define LOGF(x) (float)LOG(x)
-#else
-#define LOG log
-#define LOGF logf
-#endif
 
 static void finish(char *out, int64_t count, int64_t length, int kind, int dtype) {
   /* The runtime's mean of nothing is zero. */
   if (kind == NOTHING || (kind == DIVISION && !length)) return;
   if (dtype == FLOAT64) FINISH(double, x / (double)length, sqrt(x), LOG(x))
-  else FINISH(float, x / (float)length, sqrtf(x), LOGF(x))
+  else FINISH(float, x / (float)length, sqrtf(x), (float)LOG(x))
 }
 
 /* n: outer, length, inner, what follows, dtype */
@@ -335,7 +332,21 @@ static int sums_all(Plan *plan, const Instruction *instruction) {
   return slot(plan, instruction->out[0])->array.size == 1;
 }
 
+/* Sum the blocks of an array in pairs, as a sum of the whole array does. */
+#define PAIRS(name, T)                                                                       \
+  static T pairs_##name(const T *x, int64_t n) {                                             \
+    return n == 1 ? *x : pairs_##name(x, n / 2) + pairs_##name(x + n / 2, n - n / 2);        \
+  }                                                                                          \
+  static void reduce_pairs_##name(char *out, const char *in, int64_t outer, int64_t length,  \
+                                  int64_t inner) {                                           \
+    (void)outer, (void)inner;                                                                \
+    *(T *)out = pairs_##name((const T *)in, length);                                         \
+  }
+PAIRS(f64, double)
+PAIRS(f32, float)
+
 static void adds_parts(Plan *plan, int64_t out, int64_t parts) {
+  static const Reduce f64 = reduce_pairs_f64, f32 = reduce_pairs_f32;
   Step *step = emit(plan, run_reduction);
   int dtype = slot(plan, parts)->array.dtype;
   reads(plan, &step->in[0], parts, 0);
@@ -343,7 +354,7 @@ static void adds_parts(Plan *plan, int64_t out, int64_t parts) {
   step->n[0] = step->n[2] = 1;
   step->n[1] = slot(plan, parts)->array.size;
   step->n[4] = dtype;
-  step->extra = (void *)sum_for(dtype);
+  step->extra = (void *)(dtype == FLOAT64 ? &f64 : &f32);
 }
 
 const Member SUMS = {(SUM), sums_all, NULL, adds_parts};

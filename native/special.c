@@ -1,8 +1,16 @@
 /* Kernels of special functions of each element. */
-#include <math.h>
-#include <string.h>
-
 #include "kernel.h"
+#include "vector_math.h"
+
+#ifdef __wasm__
+#define ELEMENTARY static __attribute__((noinline)) /* the module is small before it is fast */
+#else
+#define ELEMENTARY INLINE
+#endif
+ELEMENTARY double exponential(double x) { return exp_of(x); }
+ELEMENTARY double logarithm(double x) { return log_of(x); }
+INLINE float exponentialf(float x) { return (float)exponential(x); }
+INLINE float logarithmf(float x) { return (float)logarithm(x); }
 
 /* Largest and smallest numbers; NaN if one of them is. */
 static inline double maximum(double x, double y) { return x > y || isnan(x) ? x : y; }

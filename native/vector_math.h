@@ -127,6 +127,44 @@ INLINE double tanh_of(double x) {
   return copysign(e / (e + 2), x);
 }
 
+/* Hyperbolic sine and cosine of a number of at least zero, as sums of two numbers, both divided by
+ * 2^(k - 1): with r = x - k log(2), they are (e^r - 4^-k e^-r) and (e^r + 4^-k e^-r). Return k. */
+INLINE double hyperbolic_of(double x, double *sine, double *sine_rest, double *cosine,
+                            double *cosine_rest) {
+  double k = (x * 0x1.71547652b82fep+0 + SHIFT) - SHIFT;
+  double high = x - k * LN2_HIGH, low = k * LN2_LOW;
+  double r = high - low, lost = (high - r) - low, z = r * r, z2 = z * z;
+  /* cosh(r) - 1 and sinh(r) - r, with the coefficients of exp_rest */
+  double a = 0x1.0000000000000p-1 + z * 0x1.5555555555556p-5;
+  double b = 0x1.6c16c16c162c3p-10 + z * 0x1.a01a01a6e1e2ap-16;
+  double c = 0x1.27e4db46cddd1p-22 + z * 0x1.1f7340dbc337ep-29;
+  double even = z * (a + z2 * (b + z2 * c)) + r * lost;
+  double d = 0x1.5555555555557p-3 + z * 0x1.11111111100bep-7;
+  double e = 0x1.a01a01abf85abp-13 + z * 0x1.71de01fdbf9cap-19;
+  double odd = r * z * (d + z2 * (e + z2 * 0x1.af4e554377204p-26)) + lost;
+  double q = power_of_two(bounded(-2 * k, -200, 0)), part = q * r;
+  double less = 1 - q, more = 1 + q, difference = r - part, sum = r + part;
+  *sine = less + sum;
+  *sine_rest = ((less - *sine) + sum) + (part - (sum - r)) + ((1 - less) - q);
+  *sine_rest += more * odd + less * even;
+  *cosine = more + difference;
+  *cosine_rest = ((more - *cosine) + difference) + ((r - difference) - part) + ((1 - more) + q);
+  *cosine_rest += more * even + less * odd;
+  return k;
+}
+
+INLINE double sinh_of(double x) {
+  double sine, rest, cosine, of_cosine;
+  double k = hyperbolic_of(bounded(fabs(x), 0, 711), &sine, &rest, &cosine, &of_cosine);
+  return copysign(scaled(sine + rest, k - 1), x);
+}
+
+INLINE double cosh_of(double x) {
+  double sine, of_sine, cosine, rest;
+  double k = hyperbolic_of(bounded(fabs(x), 0, 711), &sine, &of_sine, &cosine, &rest);
+  return scaled(cosine + rest, k - 1);
+}
+
 INLINE double softplus_of(double x) {
   double rest = log1p_of(exp_of(-fabs(x)));
   double result = (x > 0 ? x : 0) + rest;

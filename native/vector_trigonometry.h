@@ -1,4 +1,4 @@
-/* Sines, cosines and tangents. Errors are below 1 ulp, of `tan_of` below 2.
+/* Sines, cosines, tangents and their inverses. Errors are below 1 ulp, of `tan_of` below 2.
  *
  * Quarter turns are subtracted in four parts (W. J. Cody and W. Waite, Software Manual for the
  * Elementary Functions, 1980), from FAR on by whole numbers (M. H. Payne and R. N. Hanek, SIGNUM
@@ -137,6 +137,73 @@ static double far_tan(double x) {
   if (!(fabs(x) < INFINITY)) return x - x;
   uint64_t turns = less_many_turns(x, &r, &rest);
   return tangent_in_quadrant(turns, r, rest);
+}
+
+static const double HALF_PI = 0x1.921fb54442d18p+0, HALF_PI_LOW = 0x1.1a62633145c07p-54;
+
+/* (asin(x) / x - 1) / x^2 of the square of a number of at most 1/2. */
+INLINE double asin_rest(double z) {
+  double z2 = z * z, z4 = z2 * z2;
+  double a = 0x1.5555555555556p-3 + z * 0x1.3333333332ecap-4;
+  double b = 0x1.6db6db6e31f13p-5 + z * 0x1.f1c71c1db0623p-6;
+  double c = 0x1.6e8bb1c8209a2p-6 + z * 0x1.1c4d35cf95421p-6;
+  double d = 0x1.c9cf07674736ap-7 + z * 0x1.782651caa6547p-7;
+  double e = 0x1.52420b04b37bep-7 + z * 0x1.65a9c4dfcf8b2p-8;
+  double f = 0x1.1d189408314eep-6 + z * -0x1.e6aaa8a0a04ccp-7;
+  double g = f + z2 * 0x1.d72b2bc8155f8p-6;
+  return (a + z2 * b) + z4 * ((c + z2 * d) + z4 * (e + z2 * g));
+}
+
+/* The root s of z = (1 - x) / 2 and what is added to its upper bits for asin(s), for x >= 1/2. */
+INLINE double half_angle(double z, double *rest) {
+  double s = sqrt(z), high = upper_bits(s), low = (z - high * high) / (s + high);
+  *rest = (s > 0 ? low : 0) + s * z * asin_rest(z);
+  return high;
+}
+
+/* Return base + x + rest, where the base is zero or the largest number. */
+INLINE double sum_of_three(double base, double x, double rest) {
+  double sum = base + x;
+  return sum + (((base - sum) + x) + rest);
+}
+
+INLINE double asin_of(double given) {
+  double x = fabs(given), z = x * x, rest;
+  double high = half_angle((1 - x) * 0.5, &rest);
+  double near = x + x * z * asin_rest(z);
+  double far = sum_of_three(HALF_PI, -2 * high, HALF_PI_LOW - 2 * rest);
+  return copysign(x < 0.5 ? near : far, given);
+}
+
+INLINE double acos_of(double x) {
+  double size = fabs(x), z = x * x, rest;
+  double high = half_angle((1 - size) * 0.5, &rest);
+  double near = sum_of_three(HALF_PI, -x, HALF_PI_LOW - x * z * asin_rest(z));
+  double below = sum_of_three(2 * HALF_PI, -2 * high, 2 * HALF_PI_LOW - 2 * rest);
+  return size < 0.5 ? near : x < 0 ? below : 2 * (high + rest);
+}
+
+/* Subtract the nearest of five angles, whose tangents are 0, 1/2, 1, 3/2 and infinite. */
+INLINE double atan_of(double given) {
+  double x = bounded(fabs(given), 0, 0x1p1000);
+  double p = 0, q = 1, high = HALF_PI, low = HALF_PI_LOW;
+#define BELOW(bound, value, other) value = x < bound ? other : value
+  BELOW(2.4375, p, 1), BELOW(2.4375, q, 1.5);
+  BELOW(2.4375, high, 0x1.f730bd281f69bp-1), BELOW(2.4375, low, 0x1.007887af0cbbdp-56);
+  BELOW(1.1875, q, 1), BELOW(1.1875, high, HALF_PI / 2), BELOW(1.1875, low, HALF_PI_LOW / 2);
+  BELOW(0.6875, p, 2), BELOW(0.6875, high, 0x1.dac670561bb4fp-2);
+  BELOW(0.6875, low, 0x1.a2b7f222f65e2p-56);
+  BELOW(0.4375, p, 1), BELOW(0.4375, q, 0), BELOW(0.4375, high, 0), BELOW(0.4375, low, 0);
+#undef BELOW
+  double t = (x * p - q) / (p + x * q), z = t * t, z2 = z * z;
+  double a = -0x1.5555555555555p-2 + z * 0x1.99999999998c5p-3;
+  double b = -0x1.2492492485503p-3 + z * 0x1.c71c71bd2b8bcp-4;
+  double c = -0x1.745d154c84f7ap-4 + z * 0x1.3b1375ce5bdc6p-4;
+  double d = -0x1.110c9ce7b0572p-4 + z * 0x1.e170800a46210p-5;
+  double e = -0x1.ab59b417b2d3fp-5 + z * 0x1.7001816fd063fp-5;
+  double f = -0x1.0f62bba6a2558p-5 + z * 0x1.e4167464d3de8p-7;
+  double rest = t * z * ((a + z2 * b) + z2 * z2 * ((c + z2 * d) + z2 * z2 * (e + z2 * f)));
+  return copysign(high + (t + (rest + low)), given);
 }
 
 #endif

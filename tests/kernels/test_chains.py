@@ -133,6 +133,26 @@ def test_sums_on_the_way(size, dtype, run_both):
         np.testing.assert_allclose(x.reshape(np.shape(right)), right, rtol=rounding)
 
 
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("size", SIZES)
+def test_sums_on_the_way_have_the_bits_of_sums_of_rows(size, dtype, run_both):
+    """Sums of a chain, and of rows, which no chain takes, as in WebAssembly."""
+    rows = np.random.default_rng(size).normal(size=(2, size)).astype(dtype)
+    feed = {"rows": rows, "x": rows[0], "zero": np.zeros(size, dtype), "axis": np.array([1])}
+    nodes = [helper.make_node("Add", ["x", "zero"], ["same"])]
+    for operator in SUMS:
+        nodes.append(helper.make_node(operator, ["same"], [f"{operator} of all"], keepdims=0))
+        nodes.append(
+            helper.make_node(operator, ["rows", "axis"], [f"{operator} of rows"], keepdims=0)
+        )
+    names = [x.output[0] for x in nodes[1:]]
+    constants = {"axis": feed.pop("axis")}
+    model = model_of(nodes, feed, dict.fromkeys(names, KINDS[dtype]), constants)
+    _, found = run_both(model, feed)
+    for of_all, of_rows in zip(found[::2], found[1::2], strict=True):
+        assert_same_bits(of_all, of_rows[0])
+
+
 def test_a_sum_of_negative_zeros_is_one(run_both):
     feed = {"a": np.full(40, -0.0)}
     nodes = [

@@ -4,14 +4,23 @@
  * these, the number of its inputs, and for each the type, whether it is a constant, the rank, the
  * sizes, the number of words of its elements, and these. Inputs and outputs have memory of their exact
  * size, which sanitizers guard. An answer is `malformed`, `refused` with the reason, or `done` with a
- * checksum of the outputs, which differs where they show memory that nothing has written. */
+ * checksum of the outputs, which differs where they show memory that nothing has written.
+ *
+ * The first argument names a file for the outputs: for each its type, its number of bytes, and these, and
+ * two zeros after those of a tape. With a second argument vectors are those of all processors. */
 #include <stdio.h>
 #include <stdlib.h>
+#ifdef _WIN32
+#include <fcntl.h>
+#include <io.h>
+#endif
 
 #include "../../native/operators.h"
 #include "../../native/runner.h"
 
 static const int64_t *word;
+static FILE *file;
+extern void pytensor_onnx_use_narrow_vectors(int wanted);
 
 static Array next_array(int *is_constant) {
   Array made = {.dtype = (int)*word++};
@@ -49,7 +58,11 @@ static void run(Runner *runner, const Array *inputs) {
   uint64_t sum = 14695981039346656037u;
   for (int i = 0; i < results.count; i++) {
     const Array *array = results.arrays[i];
-    int64_t bytes = array->size * (int64_t)bytes_of_element(array->dtype);
+    int64_t bytes = array->size * (int64_t)bytes_of_element(array->dtype), head[] = {array->dtype, bytes};
+    if (file && !problem) {
+      fwrite(head, sizeof *head, 2, file);
+      fwrite(results.data[i], 1, (size_t)bytes, file);
+    }
     for (int64_t k = 0; !problem && k < bytes; k++) {
       sum = (sum ^ ((unsigned char *)results.data[i])[k]) * 1099511628211u;
     }
@@ -78,10 +91,16 @@ static void answer(void) {
   }
   for (int i = 0; i < count; i++) free(inputs[i].data);
   free_runner(runner);
+  if (file) fwrite((int64_t[2]){0}, sizeof(int64_t), 2, file);
   fflush(stdout);
 }
 
-int main(void) {
+int main(int count, char **arguments) {
+  file = count > 1 ? fopen(arguments[1], "wb") : NULL;
+  pytensor_onnx_use_narrow_vectors(count > 2);
+#ifdef _WIN32
+  _setmode(_fileno(stdin), _O_BINARY);
+#endif
   for (int64_t bytes; fread(&bytes, sizeof bytes, 1, stdin) == 1;) {
     int64_t *message = malloc((size_t)bytes);
     if (!message || fread(message, 1, (size_t)bytes, stdin) != (size_t)bytes) return 1;
@@ -89,5 +108,6 @@ int main(void) {
     answer();
     free(message);
   }
+  if (file) fclose(file);
   return 0;
 }

@@ -89,10 +89,7 @@ def assert_as_native(path, *calls):
     for found, feeds in zip(run_in_node(path, path.parent, *calls), calls, strict=True):
         for name, expected in zip(names, session.run(None, feeds), strict=True):
             assert found[name].dtype == expected.dtype
-            if expected.dtype.kind == "f":
-                np.testing.assert_array_max_ulp(found[name], expected, 2)
-            else:
-                np.testing.assert_array_equal(found[name], expected)
+            np.testing.assert_array_equal(found[name], expected, err_msg=name)
 
 
 def run_in_node(model, folder, *calls):
