@@ -90,13 +90,13 @@ def seeds() -> list[Seed]:
         names = [str(value.name) for value in program.inputs]
         feed = dict(zip(names, program.conversion.arrays(list(model.values)), strict=True))
         feed |= {state.name: state.value for state in program.conversion.states}
-        found.append(_seed(name, program.proto, feed))
+        found.append(seed_of(name, program.proto, feed))
     made = [seed for seed in found if seed is not None]
     assert len(made) > 0.8 * len(found)
     return made
 
 
-def _seed(name: str, model: onnx.ModelProto, feed: dict[str, Any]) -> Seed | None:
+def seed_of(name: str, model: onnx.ModelProto, feed: dict[str, Any]) -> Seed | None:
     """Return the tape of a model, None where no tape is all of it."""
     fused = fuse(model.SerializeToString(), every_size=True).model
     graph = onnx.load_model_from_string(fused).graph if fused else onnx.GraphProto()
@@ -109,7 +109,7 @@ def _seed(name: str, model: onnx.ModelProto, feed: dict[str, Any]) -> Seed | Non
     tape = region.attribute[0].s
     words = np.frombuffer(tape, "int64")
     assert words[0] == MAGIC
-    made = tuple((np.ascontiguousarray(value), is_constant) for value, is_constant in inputs)
+    made = tuple((np.array(value, order="C"), is_constant) for value, is_constant in inputs)
     return Seed(name, tuple(words[2:].tolist()), made)
 
 
@@ -138,17 +138,17 @@ def _operators() -> Iterator[Seed | None]:
         constants = {f"c{i}": np.asarray(x) for i, x in enumerate(others)}
         node = helper.make_node(name, ["a", *constants], ["out"], **attributes)
         feed = {"a": values("float64", shape)}
-        yield _seed(name, _model([node], feed, outputs, constants), feed)
+        yield seed_of(name, _model([node], feed, outputs, constants), feed)
         if name in ("Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND"):
             feed |= constants
-            yield _seed(f"{name} of inputs", _model([node], feed, outputs, {}), feed)
+            yield seed_of(f"{name} of inputs", _model([node], feed, outputs, {}), feed)
     feed = {"a": values("float64", (9, 7))}
     outputs = {"values": double, "places": wide}
     node = helper.make_node("TopK", ["a", "k"], list(outputs), axis=0)
-    yield _seed("TopK", _model([node], feed, outputs, {"k": ints(5)}), feed)
+    yield seed_of("TopK", _model([node], feed, outputs, {"k": ints(5)}), feed)
     node = helper.make_node("Split", ["a", "parts"], ["x", "y"], axis=0)
     made = _model([node], feed, {"x": double, "y": double}, {"parts": ints(4, 5)})
-    yield _seed("Split", made, feed)
+    yield seed_of("Split", made, feed)
 
 
 def _chains(count: int) -> Iterator[Seed | None]:
@@ -160,7 +160,7 @@ def _chains(count: int) -> Iterator[Seed | None]:
             program.add_any()
         feed = test_chains.feed_of(values, dtype, size)
         names = list(dict.fromkeys([program.arrays[-1], *program.sums]))
-        yield _seed("chain", program.model(feed, names), feed)
+        yield seed_of("chain", program.model(feed, names), feed)
 
 
 def _sizes_from_values() -> Iterator[Seed | None]:
@@ -192,7 +192,7 @@ def _sizes_from_values() -> Iterator[Seed | None]:
     ):
         program = export_onnx(inputs, [output], target="web", precision="float64", verify=False)
         feed = {str(value.name): given[str(value.name)] for value in inputs}
-        yield _seed(name, program.proto, feed)
+        yield seed_of(name, program.proto, feed)
 
 
 # Damages.

@@ -10,10 +10,6 @@
  * two zeros after those of a tape. With a second argument vectors are those of all processors. */
 #include <stdio.h>
 #include <stdlib.h>
-#ifdef _WIN32
-#include <fcntl.h>
-#include <io.h>
-#endif
 
 #include "../../native/operators.h"
 #include "../../native/runner.h"
@@ -98,9 +94,6 @@ static void answer(void) {
 int main(int count, char **arguments) {
   file = count > 1 ? fopen(arguments[1], "wb") : NULL;
   pytensor_onnx_use_narrow_vectors(count > 2);
-#ifdef _WIN32
-  _setmode(_fileno(stdin), _O_BINARY);
-#endif
   for (int64_t bytes; fread(&bytes, sizeof bytes, 1, stdin) == 1;) {
     int64_t *message = malloc((size_t)bytes);
     if (!message || fread(message, 1, (size_t)bytes, stdin) != (size_t)bytes) return 1;

@@ -208,13 +208,25 @@ def region_of_all(model: onnx.ModelProto) -> tuple[onnx.GraphProto, NodeProto]:
         raise UncoveredError(
             f"a tape does not cover a model that is not valid: {reason}"
         ) from error
-    graph = onnx.load_model_from_string(fusion.model).graph if fusion.model else onnx.GraphProto()
+    graph = onnx.load_model_from_string(require_whole(fusion).model or b"").graph
     region = whole_region(graph)
-    if region is None:
+    assert region is not None
+    return graph, region
+
+
+def require_whole(fusion: Fusion) -> Fusion:
+    """Return a fusion whose one region is the whole model.
+
+    Raises
+    ------
+    UncoveredError
+        If it is not; the message has the nodes and the reasons.
+    """
+    if not fusion.is_whole:
         lines = [line for line in fusion.lines() if not line.startswith("region_")]
         uncovered = "; ".join(lines) or "outputs that no node computes"
         raise UncoveredError(f"a tape does not cover {uncovered}")
-    return graph, region
+    return fusion
 
 
 def _take_weights(model: onnx.ModelProto) -> dict[str, bytes]:

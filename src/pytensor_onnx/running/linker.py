@@ -155,7 +155,8 @@ class ONNXLinker(JITLinker):
             graph = tensor_graph(whole)
             open_session, owners, model = self._converted(graph, has_kernels)
         except UNSUPPORTED as error:
-            if not self.python_fallback:
+            options = self.session_options
+            if not self.python_fallback or (options is not None and options.reproducible):
                 raise
             return self._parted(whole, has_kernels, error)
         if self.profile and self.profile.flag_time_thunks:

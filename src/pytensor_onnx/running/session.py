@@ -83,6 +83,10 @@ class SessionOptions:
         Whether to use the native library, where it was built and the provider is the CPU: for
         model-local functions and for regions of small nodes. If None, unless the environment
         variable ``PYTENSOR_ONNX_KERNELS`` is ``0``.
+    reproducible
+        Whether the native library runs the whole model, with the same bits on all machines
+        (docs/understanding/reproducible.md). Models that it does not cover are refused, and so are
+        inputs that it refuses.
     config
         Further entries of the runtime's session configuration. Unless
         ``{"session.disable_quant_qdq": "0"}`` is given, quantised networks round where their
@@ -100,6 +104,7 @@ class SessionOptions:
     profile_prefix: str | None = None
     spinning: bool = False
     kernels: bool | None = None
+    reproducible: bool = False
     config: Mapping[str, str] = field(default_factory=dict)
 
     def to_runtime(self) -> onnxruntime.SessionOptions:
@@ -197,7 +202,7 @@ class Session:
         threads = 1 if self.work and not self.work.is_large else None
         fused = self._fusion.model if self._fusion else None
         self._use(self._load(fused or self._source, threads), has_regions=fused is not None)
-        if self.work and (self.work.is_large or self.work.is_fixed):
+        if self._options.reproducible or (self.work and (self.work.is_large or self.work.is_fixed)):
             self.work = None
         given = [x for x in self.runtime.get_inputs() if x.name not in self._weights]
         self.input_names = [x.name for x in given]
@@ -398,11 +403,18 @@ class Session:
         writes_model = (
             options.profile_prefix is not None or options.optimized_model_path is not None
         )
-        if not self._uses_kernels or writes_model or isinstance(self._source, str) or self._weights:
+        no_library = not self._uses_kernels or isinstance(self._source, str) or self._weights
+        if options.reproducible and (no_library or writes_model):
+            raise PyTensorONNXError(
+                "reproducible=True needs the native library, a model in memory of less than 2 GB, "
+                "and neither a profile nor the file of the optimized model"
+            )
+        if no_library or writes_model or isinstance(self._source, str):
             return None
-        from pytensor_onnx.kernels.regions import fuse
+        from pytensor_onnx.kernels.regions import fuse, require_whole
 
-        return fuse(self._source)
+        fusion = fuse(self._source, every_size=options.reproducible)
+        return require_whole(fusion) if options.reproducible else fusion
 
     def _run_without_regions(self, feed: Mapping[str, Any]) -> list[np.ndarray]:
         """Run the model itself where a region has refused: for its result, or the user's own error.
@@ -420,6 +432,8 @@ class Session:
             if is_interruption(error):
                 raise
             raise self.error_for_users(error, feed) from error
+        if self._options.reproducible:
+            raise InputError("reproducible=True: the native library refuses these inputs")
         self._refusals += 1
         if self.has_regions and self._refusals >= MOST_REFUSALS:
             self._use(plain, has_regions=False)

@@ -33,6 +33,7 @@ from pytensor_onnx.ml.model import warn_of_training
 from pytensor_onnx.named_dims import is_tensor
 from pytensor_onnx.progress import working
 from pytensor_onnx.rewriting.query.registration import with_right_types
+from pytensor_onnx.running.fingerprint import FINGERPRINT
 from pytensor_onnx.user_code import untraced
 
 
@@ -58,6 +59,9 @@ def export_source(source: Source, options: ExportOptions) -> ONNXProgram:
         request = replace(request, state=tuple(state))
     conversion = convert_graph(graph, request)
     program = ONNXProgram(conversion, options.providers, options.session_options)
+    if options.session_options is not None and options.session_options.reproducible:
+        found = program.fingerprint().checked()
+        program.model.metadata_props[FINGERPRINT] = found.sha256
     if options.verify:
         program.verify(request.examples)
     if options.state_path is not None:

@@ -30,6 +30,7 @@ from pytensor_onnx.exporting.verification.results import ValueDifference, Verifi
 from pytensor_onnx.graph.traversal import function_sizes, operator_counts
 from pytensor_onnx.graph.weights import weight_bytes
 from pytensor_onnx.progress import working
+from pytensor_onnx.running.fingerprint import Fingerprint, fingerprint_of
 from pytensor_onnx.running.session import SessionOptions, kernels_of
 
 if TYPE_CHECKING:
@@ -370,6 +371,23 @@ class ONNXProgram(Runner):
         else:
             kernels = kernels_of(self.conversion.model, self.providers, self.session_options)
         return report_on(self.conversion, self.verification, kernels)
+
+    def fingerprint(self) -> Fingerprint:
+        """Return which results have the same bits on all machines, and a digest of the model.
+
+        They have them in sessions of ``SessionOptions(reproducible=True)``, and in pages and
+        libraries of a tape.
+
+        Examples
+        --------
+        >>> import pytensor.tensor as pt
+        >>> from pytensor_onnx import export_onnx
+        >>> x = pt.vector("x")
+        >>> program = export_onnx([x], {"y": pt.exp(x).sum()})
+        >>> program.fingerprint().is_reproducible
+        True
+        """
+        return fingerprint_of(self.proto)
 
     def __repr__(self) -> str:
         inputs = ", ".join(map(describe, self.inputs))
