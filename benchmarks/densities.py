@@ -137,3 +137,123 @@ def gaussian_process() -> pm.Model:
         process = pm.gp.Marginal(cov_func=scale**2 * pm.gp.cov.ExpQuad(1, ls=length))
         process.marginal_likelihood("y", X=x, y=rng.normal(size=50), sigma=pm.HalfNormal("sd", 1))
     return model
+
+
+def media_mix(times: int) -> pm.Model:
+    """Sales of 179 weeks, or a multiple of them, by spending in 4 channels with 8 lags."""
+    rng = np.random.default_rng(8)
+    n, channels, lags = 179 * times, 4, 8
+    spend, week = rng.gamma(2, 1, size=(n, channels)), np.arange(n)
+    waves = [f(2 * np.pi * week * k / 52) for k in (1, 2) for f in (np.sin, np.cos)]
+    with pm.Model() as model:
+        decay, rate = pm.Beta("decay", 1, 3, shape=channels), pm.Gamma("rate", 3, 1, shape=channels)
+        weights = decay[None, :] ** np.arange(lags)[:, None]
+        weights = weights / weights.sum(axis=0)
+        padded = pt.concatenate([pt.zeros((lags - 1, channels)), pt.as_tensor(spend)])
+        shifted = pt.stack([padded[lags - 1 - k : lags - 1 - k + n] for k in range(lags)], axis=2)
+        stock = rate * (shifted * weights.T[None]).sum(axis=-1)
+        effect = pm.HalfNormal("beta", 2, shape=channels) * pt.tanh(stock / 2)
+        season = pt.as_tensor(np.column_stack(waves)) @ pm.Normal("season", shape=4)
+        mean = pm.Normal("a", 0, 2) + effect.sum(axis=-1) + season + pm.Normal("trend") * (week / n)
+        pm.Normal("sales", mean, pm.HalfNormal("sd", 2), observed=rng.normal(size=n))
+    return model
+
+
+@density
+def media_mix_1() -> pm.Model:
+    """179 weeks of `media_mix`."""
+    return media_mix(1)
+
+
+@density
+def media_mix_10() -> pm.Model:
+    """1,790 weeks of `media_mix`."""
+    return media_mix(10)
+
+
+@density
+def media_mix_100() -> pm.Model:
+    """17,900 weeks of `media_mix`."""
+    return media_mix(100)
+
+
+@density
+def factors() -> pm.Model:
+    """A matrix of 60 rows and 80 columns by five factors."""
+    with pm.Model() as model:
+        rows, columns = pm.Normal("rows", shape=(60, 5)), pm.Normal("columns", shape=(80, 5))
+        observed = np.random.default_rng(9).normal(size=(60, 80))
+        pm.Normal("y", rows @ columns.T, 0.5, observed=observed)
+    return model
+
+
+@density
+def network() -> pm.Model:
+    """1,000 rows through a network of two layers of five units."""
+    rng = np.random.default_rng(10)
+    x = rng.normal(size=(1000, 2))
+    with pm.Model() as model:
+        hidden = pt.tanh(x @ pm.Normal("a", shape=(2, 5)))
+        logits = pt.tanh(hidden @ pm.Normal("b", shape=(5, 5))) @ pm.Normal("c", shape=5)
+        pm.Bernoulli("y", logit_p=logits, observed=rng.integers(0, 2, 1000))
+    return model
+
+
+@density
+def horseshoe() -> pm.Model:
+    """100 rows of 200 predictors, most without effect."""
+    rng = np.random.default_rng(11)
+    x = rng.normal(size=(100, 200))
+    with pm.Model() as model:
+        tau, local = pm.HalfCauchy("tau", 1), pm.HalfCauchy("local", 1, shape=200)
+        slab = pm.InverseGamma("slab", 2, 2)
+        scale = tau * pt.sqrt(slab) * local / pt.sqrt(slab + tau**2 * local**2)
+        mean = x @ (pm.Normal("z", shape=200) * scale)
+        pm.Normal("y", mean, pm.HalfNormal("sd", 1), observed=rng.normal(size=100))
+    return model
+
+
+@density
+def items() -> pm.Model:
+    """Answers of 100 people to 20 questions."""
+    with pm.Model() as model:
+        ability, slope = pm.Normal("ability", shape=100), pm.LogNormal("slope", 0, 0.5, shape=20)
+        logits = slope * (ability[:, None] - pm.Normal("difficulty", shape=20))
+        answers = np.random.default_rng(13).integers(0, 2, (100, 20))
+        pm.Bernoulli("y", logit_p=logits, observed=answers)
+    return model
+
+
+@density
+def inflated_counts() -> pm.Model:
+    """1,000 counts with many zeros, in eight groups."""
+    rng = np.random.default_rng(14)
+    x, group = rng.normal(size=(1000, 3)), rng.integers(0, 8, 1000)
+    with pm.Model() as model:
+        effects = pm.Normal("effects", 0, pm.HalfNormal("sd", 1), shape=8)
+        mean = pt.exp(x @ pm.Normal("b", shape=3) + effects[group])
+        pm.ZeroInflatedNegativeBinomial(
+            "y",
+            psi=pm.Beta("psi", 2, 2),
+            mu=mean,
+            alpha=pm.Exponential("alpha", 1),
+            observed=rng.poisson(2, 1000) * rng.integers(0, 2, 1000),
+        )
+    return model
+
+
+def grouped(rows: int) -> pm.Model:
+    """Return a logistic regression of rows of eight predictors in 40 groups."""
+    rng = np.random.default_rng(15)
+    x, group = rng.normal(size=(rows, 8)), rng.integers(0, 40, rows)
+    with pm.Model() as model:
+        effects = pm.Normal("m", 0, 2) + pm.HalfNormal("s", 1) * pm.Normal("z", shape=40)
+        logits = effects[group] + x @ pm.Normal("b", shape=8)
+        pm.Bernoulli("y", logit_p=logits, observed=rng.integers(0, 2, rows))
+    return model
+
+
+@density
+def groups() -> pm.Model:
+    """5,000 rows of `grouped`."""
+    return grouped(5000)

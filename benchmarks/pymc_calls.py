@@ -24,7 +24,7 @@ from pytensor_onnx import ONNXLinker, SessionOptions
 from pytensor_onnx.rewriting import ONNX_QUERY
 
 ROUNDS = 40
-MEAN, WORST = 1.5, 2.5
+MEAN, WORST = 0.65, 1.0
 """Bounds of the ratio to NUMBA's call: of the geometric mean, and of each model."""
 
 

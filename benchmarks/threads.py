@@ -3,9 +3,9 @@
 import os
 
 import numpy as np
-import pymc as pm
 from pytensor.compile.mode import Mode, get_mode
 
+from benchmarks.densities import grouped
 from benchmarks.pymc_calls import density_of
 from benchmarks.timing import Table, interleaved
 from pytensor_onnx import ONNXLinker, SessionOptions
@@ -16,20 +16,9 @@ GAIN = 1 / 1.7
 """Time of two threads in that of one."""
 
 
-def logistic() -> pm.Model:
-    """500,000 rows of 8 predictors in 40 groups."""
-    rng = np.random.default_rng(15)
-    x, group = rng.normal(size=(ROWS, 8)), rng.integers(0, 40, ROWS)
-    with pm.Model() as model:
-        effects = pm.Normal("m", 0, 2) + pm.HalfNormal("s", 1) * pm.Normal("z", shape=40)
-        logits = effects[group] + x @ pm.Normal("b", shape=8)
-        pm.Bernoulli("y", logit_p=logits, observed=rng.integers(0, 2, ROWS))
-    return model
-
-
 def measure(rounds: int = 40) -> Table:
     """Return the times of the density with its gradient."""
-    model = logistic()
+    model = grouped(ROWS)
     modes = {
         f"{threads} threads" if threads > 1 else "1 thread": Mode(
             ONNXLinker(session_options=SessionOptions(threads=threads)), ONNX_QUERY
