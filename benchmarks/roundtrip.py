@@ -1,6 +1,6 @@
 """Compare ONNX files with what an import and an export make of them.
 
-``python -m benchmarks.roundtrip FILE.onnx ... [--shape INPUT=1,3,32,32]``
+``python -m benchmarks.roundtrip FILE.onnx ...``
 
 Each file is imported, exported again and compared: values on sampled inputs in ONNX Runtime, least
 latency with one thread of runs in turns, size and nodes. The claims are the bounds of
@@ -11,21 +11,20 @@ import argparse
 import statistics
 import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from benchmarks.timing import Table
 from pytensor_onnx import PyTensorONNXError, export_onnx, from_onnx
 from pytensor_onnx.exporting.files.optimized_files import FileComparison, compare_optimized
 
 BOUND = 1.05
-COLUMNS = ["file", "nodes", "", "size", "latency", "difference"]
+COLUMNS = ["file", "nodes before", "nodes after", "size", "latency", "difference"]
 
 
-def compared(path: Path, **known: Any) -> FileComparison:
-    """Import and export a file, and compare both; known values and sizes as `from_onnx` takes."""
-    graph = from_onnx(path, **known)
+def compared(path: Path) -> FileComparison:
+    """Import and export a file, and compare both."""
+    graph = from_onnx(path)
     program = export_onnx(
         graph.inputs,
         graph.outputs,
@@ -37,13 +36,13 @@ def compared(path: Path, **known: Any) -> FileComparison:
         return compare_optimized(path, program.save(Path(folder) / "again.onnx"), seconds=1.0)
 
 
-def measure(files: Sequence[Path], known: Mapping[str, Any] | None = None) -> Table:
+def measure(files: Sequence[Path]) -> Table:
     """Return the table of files, with the ratios of the exports to the files."""
     table = Table("Import and export", COLUMNS)
     ratios: dict[str, list[float]] = {"latency": [], "size": [], "nodes": []}
     for path in files:
         try:
-            found = compared(path, **(known or {}))
+            found = compared(path)
         except PyTensorONNXError as error:
             table.rows.append([path.name, "", "", "", "", str(error).splitlines()[0]])
             continue
@@ -71,14 +70,9 @@ def main() -> None:
     """Measure the given files, print the table, and print it as text for the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="+", type=Path)
-    parser.add_argument("--shape", action="append", default=[], help="INPUT=sizes with commas")
     options = parser.parse_args()
-    shapes = {
-        name: tuple(int(n) if n.isdigit() else None for n in sizes.split(","))
-        for name, _, sizes in (text.partition("=") for text in options.shape)
-    }
     warnings.simplefilter("ignore")
-    table = measure(options.files, {"shapes": shapes} if shapes else None)
+    table = measure(options.files)
     table.show()
     print(table.markdown())
 
