@@ -104,6 +104,9 @@ KEPT = {
     "position": model(
         [node("ArgMax", "x", "y", axis=1)], ("n", 4), outputs={"y": TensorProto.INT64}
     ),
+    "sum of exponentials": model(
+        [node("ReduceLogSumExp", "x axes", "y", keepdims=0)], ("n", 4), 18, axes=np.int64([1])
+    ),
     "pool of open sizes": model(
         [node("MaxPool", "x", "y", kernel_shape=[3, 2], strides=[2, 2], auto_pad="SAME_UPPER")],
         ("n", 2, "h", "w"),
@@ -231,6 +234,14 @@ def test_a_pool_of_open_sizes_takes_nan_in_mode_onnx():
     (found,) = pytensor.function(graph.inputs, graph.outputs, mode="ONNX")(x)
     np.testing.assert_array_equal(found, evaluated(graph, x)[0])
     assert np.isnan(found).any()
+
+
+def test_a_sum_of_exponentials_takes_infinities_in_mode_onnx():
+    graph = from_onnx(KEPT["sum of exponentials"])
+    x = np.float32([[-np.inf] * 4, [np.inf, 0, 1, 2], [200, 1, np.nan, 0], [200, 100, 90, 200]])
+    (found,) = pytensor.function(graph.inputs, graph.outputs, mode="ONNX")(x)
+    np.testing.assert_allclose(found, evaluated(graph, x)[0], rtol=1e-6)
+    np.testing.assert_allclose(found, np.logaddexp.reduce(x, axis=1), rtol=1e-6)
 
 
 def test_a_pool_of_this_package_keeps_its_guard():

@@ -49,7 +49,11 @@ _QUANTISED = frozenset(
     {"ConvInteger", "DequantizeLinear", "DynamicQuantizeLinear"}
     | {"QLinearConv", "QLinearMatMul", "QuantizeLinear"}
 )
-_WHOLE = _RECURRENT | _QUANTISED | {"ArgMax", "ArgMin", "Attention", "Pad", "RotaryEmbedding"}
+_WHOLE = (
+    _RECURRENT
+    | _QUANTISED
+    | {"ArgMax", "ArgMin", "Attention", "Pad", "ReduceLogSumExp", "RotaryEmbedding"}
+)
 """Operators that are kept whatever their expressions are."""
 _WINDOWS = frozenset({"AveragePool", "Conv", "MaxPool"})
 _SHIFTING = frozenset({"Mul", "Sub"})

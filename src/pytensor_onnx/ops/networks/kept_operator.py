@@ -50,8 +50,8 @@ _OF_FEW_RUNTIMES = frozenset(
 )
 """Operators of the standard that runtimes of other makers lack, or have in part."""
 
-_LOOSE = frozenset({"ArgMax", "ArgMin", "MaxPool"})
-"""Operators in which runtimes overlook NaN."""
+_LOOSE = frozenset({"ArgMax", "ArgMin", "MaxPool", "ReduceLogSumExp"})
+"""Operators in which runtimes overlook NaN, or infinities."""
 
 _SIZED_AS_FIRST = frozenset(
     {"Binarizer", "DequantizeLinear", "DynamicQuantizeLinear", "Imputer", "LabelEncoder"}
