@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pytensor_onnx.web.packages import make_server
+from pytensor_onnx.web.packages import Package, make_server
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
 )
+AXE = Package("axe-core", "4.14.1", ("axe.min.js",))
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 needs_chromium = pytest.mark.skipif(
     not CHROMIUM, reason="there is no Chromium among the system's packages"

@@ -13,10 +13,12 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_onnx import export_onnx
+from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.graph.model_reading import stored_mapping
 from pytensor_onnx.pymc import export_logp, export_predictor, export_sampler
 from pytensor_onnx.web.automatic import automatic_page
-from tests.web.pages import needs_chromium
+from pytensor_onnx.web.packages import package_files
+from tests.web.pages import AXE, needs_chromium
 from tests.web.tapes import needs_tapes
 
 RNG = np.random.default_rng(0)
@@ -173,6 +175,33 @@ def test_a_sampler_draws_by_itself_and_refuses_nonsense(opened, sampler):
     page.get_by_text("Done.").wait_for()
     page.get_by_role("button", name="Draw more chains").click()
     page.get_by_text("8 chains, 2000 draws").wait_for()
+
+
+@pytest.mark.slow
+@needs_chromium
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("kind", ["predictor", "sampler"])
+def test_pages_are_accessible_and_fit_a_phone(browser, tmp_path, request, kind, scheme):
+    needs_tapes()
+    try:
+        (axe,) = package_files(AXE)
+    except PyTensorONNXError as error:
+        pytest.skip(str(error))
+    made = request.getfixturevalue(kind).page()
+    page = browser.new_page(viewport={"width": 390, "height": 760}, color_scheme=scheme)
+    page.goto(made.save(tmp_path / "page.html").as_uri())
+    page.get_by_text("Done.").wait_for()
+    for details in page.locator("details").all():
+        details.evaluate("element => element.open = true")
+    page.evaluate(axe.read_text(encoding="utf-8"))
+    assert page.evaluate("axe.run()")["violations"] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.locator("select, textarea, input").first.focus()
+    for _ in range(200):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.id") == "run":
+            return page.close()
+    pytest.fail("the keyboard does not reach the button")
 
 
 @needs_chromium

@@ -9,9 +9,10 @@ import pytest
 
 from pytensor_onnx import export_onnx
 from pytensor_onnx.errors import PyTensorONNXError
-from pytensor_onnx.web.packages import RUNTIME, Package, package_files
+from pytensor_onnx.web.packages import RUNTIME, package_files
 from pytensor_onnx.web.site import build_site
 from tests.web.pages import (
+    AXE,
     assert_looks_like,
     await_results,
     needs_chromium,
@@ -26,7 +27,6 @@ FIRST_PAINT = """() => new Promise((resolve) => {
   const seen = (list) => first(list).map((paint) => resolve(paint.startTime));
   new PerformanceObserver(seen).observe({ type: "paint", buffered: true });
 })"""
-AXE = Package("axe-core", "4.14.1", ("axe.min.js",))
 DESKTOP, PHONE = {"width": 1200, "height": 800}, {"width": 390, "height": 760}
 PAGE = {
     "title": "A walk",

@@ -259,7 +259,7 @@ export function summary(output, page) {
     const isGood = largest < GOOD_RHAT && least >= MANY_DRAWS && !divergent;
     const advice = isGood ? "The chains agree." : divergent ? "Divergences: the intervals may be too narrow." : "Draw more chains, or make them longer.";
     verdict.textContent = `${draws.length} chains, ${count} draws, ${divergent} ${divergent === 1 ? "divergence" : "divergences"}; R-hat up to ${largest.toFixed(3)}, at least ${Math.round(least)} effective draws. ${advice}`;
-    const head = ["", "mean", "sd", "3%", "97%", "ESS", "R-hat"].map((text) => element("th", {}, text));
+    const head = ["variable", "mean", "sd", "3%", "97%", "ESS", "R-hat"].map((text) => element("th", {}, text));
     const lines = body.map(({ label, values }) => element("tr", {}, element("th", {}, label), ...values.map((x, i) => element("td", {}, written(x, i)))));
     holder.replaceChildren(element("table", {}, element("tr", {}, ...head), ...lines));
   };
