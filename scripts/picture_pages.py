@@ -78,7 +78,7 @@ def density() -> ONNXProgram:
 
 def array() -> ONNXProgram:
     window = pt.tensor("window", shape=(None, None, 40), dtype="float32")
-    weights = RNG.normal(size=(40, 12)).astype("float32") / 6
+    weights = RNG.normal(size=(40, 30)).astype("float32") / 6
     words = pt.special.softmax(window.mean(axis=1) @ weights * 9, axis=1)
     return export_onnx([window], {"word": words}, target="web", verify=False)
 

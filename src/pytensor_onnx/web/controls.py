@@ -58,7 +58,7 @@ DTYPES = frozenset(
 _LARGEST_DRAWING = 64
 _MOST_SLIDERS = 12
 _FEW = 32
-_MANY_CLASSES, _TOP = 10, 5
+_MANY_CLASSES, _TOP = 12, 5
 _SMALLEST_PICTURE = 8
 _OPEN = 10
 """Size of an open axis of an example."""
