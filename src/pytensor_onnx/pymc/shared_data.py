@@ -13,7 +13,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 
 _MOST_ROWS, _MOST_NUMBERS = 1000, 20_000
 _MOST_VALUES = 8
-"""Distinct values of a covariate that is a factor, at most."""
+"""Distinct values of integers that are the levels of a factor, at most."""
 _DIGITS = 7
 
 
@@ -21,9 +21,10 @@ def shared(array: np.ndarray) -> dict[str, Any]:
     """Return the range, the typical value and a sample of the rows of data.
 
     The entries ``min``, ``max`` and ``median`` have one number, or one for each column of a matrix;
-    ``values`` has the distinct values of a vector if there are at most eight, and ``sample`` at
-    most 1,000 rows at equal distances, all of them if there are so many, rounded to 7 digits.
-    Arrays of equal lengths have the same rows in their samples.
+    ``values`` has the distinct values of a vector that looks like a factor: two at most, or up to
+    eight integers that repeat. ``sample`` has at most 1,000 rows at equal distances, all of them if
+    there are so many, rounded to 7 digits. Arrays of equal lengths have the same rows in their
+    samples.
 
     Parameters
     ----------
@@ -34,6 +35,8 @@ def shared(array: np.ndarray) -> dict[str, Any]:
     --------
     >>> shared(np.array([3, 1, 1]))
     {'min': 1, 'max': 3, 'median': 1, 'values': [1, 3], 'sample': [3, 1, 1]}
+    >>> shared(np.array([1.0, 2.0, 4.0]))
+    {'min': 1.0, 'max': 4.0, 'median': 2.0, 'sample': [1.0, 2.0, 4.0]}
     """
     numbers = np.asarray(np.ma.filled(np.ma.asarray(array), 0))
     if not numbers.size or numbers.ndim > 2 or numbers.dtype.kind not in "iufb":
@@ -49,13 +52,19 @@ def shared(array: np.ndarray) -> dict[str, Any]:
         # The middle one of the values, as a mean of two is none of them.
         "median": np.sort(rows, axis=0)[(len(rows) - 1) // 2],
     }
-    distinct = np.unique(rows)
-    if numbers.ndim == 1 and len(distinct) <= _MOST_VALUES:
-        entries["values"] = distinct
+    if numbers.ndim == 1 and _is_factor(rows):
+        entries["values"] = np.unique(rows)
     most = min(_MOST_ROWS, max(1, _MOST_NUMBERS * len(rows) // rows.size))
     sample = rows[np.linspace(0, len(rows) - 1, min(most, len(rows))).round().astype(int)]
     entries["sample"] = sample if numbers.ndim else sample[0]
     return {key: _rounded(value) for key, value in entries.items()}
+
+
+def _is_factor(values: np.ndarray) -> bool:
+    """Return whether numbers look like the levels of a factor, and not like a scale."""
+    n = len(np.unique(values))
+    is_repeated = values.dtype.kind != "f" and 2 * n <= len(values)
+    return n <= 2 or (n <= _MOST_VALUES and is_repeated)
 
 
 def _rounded(values: np.ndarray) -> Any:
