@@ -1,4 +1,4 @@
-"""Compare ONNX files with what an import and an export make of them.
+"""Compare ONNX files with the files that an import and an export make of them.
 
 ``python -m benchmarks.roundtrip FILE.onnx ...``
 

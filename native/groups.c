@@ -171,12 +171,17 @@ static void run_from(const Element *element, int64_t start, int64_t count) {
 static void rewind_element(const Element *element, int64_t count) { (void)element, (void)count; }
 #endif
 
-static const char *run_blocks(Step *step) {
-  Element *first = step->extra, *end = first + step->n[1];
-  for (int64_t start = 0, count; start < step->n[0]; start += count) {
-    count = block_elements(step->n[0] - start);
+/* Run the blocks between two elements of arrays of a size. */
+static void run_between(Element *first, Element *end, int64_t size, int64_t start, int64_t stop) {
+  for (int64_t count; start < stop; start += count) {
+    count = block_elements(size - start);
     for (Element *element = first; element < end; element++) run_from(element, start, count);
   }
+}
+
+static const char *run_blocks(Step *step) {
+  Element *first = step->extra, *end = first + step->n[1];
+  run_between(first, end, step->n[0], 0, step->n[0]);
   for (Element *element = first; element < end; element++) rewind_element(element, step->n[0]);
   return division(step);
 }
@@ -244,12 +249,9 @@ static int64_t begin_of_part(const Divided *divided, int part) {
 
 static void run_part_of_blocks(void *of, int part) {
   const Divided *divided = of;
-  const Element *first = elements_of_part(divided, part), *end = first + divided->count;
-  int64_t stop = begin_of_part(divided, part + 1);
-  for (int64_t start = begin_of_part(divided, part), count; start < stop; start += count) {
-    count = block_elements(divided->size - start);
-    for (const Element *element = first; element < end; element++) element->run(element, start, count);
-  }
+  Element *first = elements_of_part(divided, part);
+  run_between(first, first + divided->count, divided->size, begin_of_part(divided, part),
+              begin_of_part(divided, part + 1));
 }
 
 static const char *run_divided(Step *step) {

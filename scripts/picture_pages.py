@@ -3,7 +3,7 @@
 python -m scripts.picture_pages [NAME ...]
 
 Pictures go to docs/pictures. For each page the command prints its size, the milliseconds from
-opening to the first result, and what the console said.
+opening to the first result, and the messages of its console.
 """
 
 import argparse
@@ -98,7 +98,7 @@ MAKERS: dict[str, Callable[[], ONNXProgram]] = {
 
 
 def take(browser: Any, name: str, folder: Path) -> str:
-    """Take the picture of a page that is opened from the disk, and return what was seen."""
+    """Take the picture of a page that is opened from the disk, and return a line on its time."""
     file = MAKERS[name]().page().save(folder / f"{name}.html")
     page: Page = browser.new_page(viewport={"width": 1000, "height": 640})
     said: list[str] = []

@@ -1,6 +1,9 @@
 """Sessions whose results have the same bits on all machines, and fingerprints."""
 
+from contextlib import nullcontext
+
 import numpy as np
+import onnx
 import pytensor
 import pytensor.tensor as pt
 import pytest
@@ -10,6 +13,8 @@ from pytensor_onnx import ONNXLinker, SessionOptions, export_onnx
 from pytensor_onnx.errors import InputError, PyTensorONNXError, UncoveredError, UnsupportedOpError
 from tests.kernels.conftest import assert_same_bits
 from tests.kernels.test_functions import narrow_vectors
+from tests.native.machines import digest
+from tests.web.tapes import natively, needs_tapes
 
 OPTIONS = SessionOptions(reproducible=True)
 
@@ -100,3 +105,30 @@ def test_without_the_library_there_is_no_such_session(options):
     options = SessionOptions(reproducible=True, **options)
     with pytest.raises(PyTensorONNXError, match="reproducible=True needs"):
         export_onnx([x], {"y": pt.exp(x)}, verify=False, session_options=options)([1.0])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "density and gradient: radon, 919 rows",
+        "density and gradient: negative binomial",
+        "training step",
+    ],
+)
+def test_results_have_equal_bits_on_three_kinds_of_machines(name, tmp_path):
+    """Models of the page on reproducible results: natively, without AVX2, and in Node."""
+    pytest.importorskip("pymc")
+    from scripts.reproducible import NINE, in_node
+
+    needs_tapes()
+    program, feed = NINE[name]()
+    path = tmp_path / "model.onnx"
+    onnx.save(program.proto, path)
+    found = []
+    for vectors in (nullcontext, narrow_vectors):
+        with vectors():
+            session = natively(path)
+            names = [x.name for x in session.get_outputs()]
+            found.append(dict(zip(names, session.run(None, feed), strict=True)))
+    found.append(in_node(program, feed))
+    assert len({digest([x[name] for name in sorted(x)]) for x in found}) == 1

@@ -213,7 +213,7 @@ def web(
 
 @dataclass(frozen=True)
 class PageRequest:
-    """What the command writes, and where."""
+    """The options of a page, and its place."""
 
     target: Path
     page: Path | None
@@ -272,7 +272,7 @@ def _write(model: Path | str, request: PageRequest) -> dict[str, Any]:
 
 
 def _report(described: dict[str, Any], request: PageRequest, as_json: bool) -> None:
-    """Say what was written, and what a reader may do next."""
+    """Print a summary of the page, and hints for the next step."""
     target, is_sampler = request.target, described.pop("is_sampler")
     if as_json:
         key = "file" if request.single_file else "folder"

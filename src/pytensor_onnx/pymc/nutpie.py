@@ -105,7 +105,7 @@ def nutpie_model(
 def last_nutpie_model(
     model: pm.Model, *, var_names: Sequence[str] | None, initvals: Mapping[Any, Any] | None
 ) -> CompiledModel:
-    """Compile a model with its data stored, or return what the last call made of the same."""
+    """Compile a model with its data stored, or return the compiled model of an earlier call."""
     of_model, variables = model_key(model)
     key = ("nutpie", None if var_names is None else tuple(var_names), of_model)
     kept = kept_of(model)

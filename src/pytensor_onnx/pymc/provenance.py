@@ -39,10 +39,9 @@ def provenance(
     shape and dims; ``names``, those of `parameter_names` in both spaces; ``observed``,
     ``deterministics`` and ``potentials``, names; ``coords`` and ``dims``; ``data``, for each
     container and observation its shape, dtype and SHA-256, and whether it is an input of the file;
-    ``data_sha256``, the hash of all data; ``indices``, the
-    dimensions that data containers are indices of; ``observed_data``, the data containers of
-    observed variables; ``renamed``, the names of inputs and outputs
-    that differ from those in the model.
+    ``data_sha256``, the hash of all data; ``indices``, the dimensions that data containers are
+    indices of; ``observed_data``, the data containers of observed variables; ``renamed``, the names
+    of inputs and outputs that differ from those in the model.
 
     Parameters
     ----------

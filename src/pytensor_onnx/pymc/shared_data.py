@@ -1,4 +1,4 @@
-"""What a page needs to know of a model's data: ranges, samples, labels of indices."""
+"""Facts on a model's data for its page: ranges, samples, labels of indices."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def shared(array: np.ndarray) -> dict[str, Any]:
     Parameters
     ----------
     array
-        The data. Those that are not numbers, are empty or have more than two axes have no entries.
+        The data. Arrays that are not numbers, are empty or have more than two axes have no
+        entries.
 
     Examples
     --------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -403,13 +402,12 @@ class Session:
         writes_model = (
             options.profile_prefix is not None or options.optimized_model_path is not None
         )
-        no_library = not self._uses_kernels or isinstance(self._source, str) or self._weights
-        if options.reproducible and (no_library or writes_model):
-            raise PyTensorONNXError(
-                "reproducible=True needs the native library, a model in memory of less than 2 GB, "
-                "and neither a profile nor the file of the optimized model"
-            )
-        if no_library or writes_model or isinstance(self._source, str):
+        if not self._uses_kernels or writes_model or isinstance(self._source, str) or self._weights:
+            if options.reproducible:
+                raise PyTensorONNXError(
+                    "reproducible=True needs the native library, a model in memory of less than "
+                    "2 GB, and neither a profile nor the file of the optimized model"
+                )
             return None
         from pytensor_onnx.kernels.regions import fuse, require_whole
 
@@ -463,7 +461,7 @@ class Session:
             self._seen.add(sizes)
 
     def _suits_large_arrays(self) -> bool:
-        """Return whether regions suit large arrays: float64 ones, of which small results are made.
+        """Return whether regions suit large arrays: the model is in float64, its results are small.
 
         Networks in float32 have large images, and large results take new memory in each call.
         """
@@ -680,9 +678,7 @@ def _allowed_threads() -> int | None:
     The runtime's default is a thread for each core of the machine, and they would wait for each
     other.
     """
-    if sys.platform != "linux":
-        return None
-    allowed = len(os.sched_getaffinity(0))
+    allowed = native.processors()
     return allowed if allowed < (os.cpu_count() or 1) else None
 
 

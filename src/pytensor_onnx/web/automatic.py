@@ -9,7 +9,7 @@ from typing import Any
 import onnx_ir as ir
 
 from pytensor_onnx.graph.model_reading import stored_mapping
-from pytensor_onnx.operators.dims import dims_of
+from pytensor_onnx.web.controls import sizes_of
 
 _FEW_SLIDERS, _FEW_ROWS = 12, 30
 _CHAINS, _WARMUP, _DRAWS = 4, 300, 250
@@ -90,8 +90,10 @@ def _labels(told: Mapping[str, Any], name: str, axis: int, size: Any) -> list[st
     return list(map(str, labels)) if labels is not None and known else None
 
 
-def _sizes(value: ir.Value) -> list[int | None]:
-    return [n if isinstance(n, int) else None for n in dims_of(value) or ()]
+def _labels_of_indices(told: Mapping[str, Any], name: str) -> list[str] | None:
+    """Return the labels of a dimension that data are indices of, None without any."""
+    labels = told.get("coords", {}).get((told.get("indices") or {}).get(name))
+    return list(map(str, labels)) if labels else None
 
 
 def _names_in_model(told: Mapping[str, Any]) -> dict[str, str]:
@@ -128,7 +130,7 @@ def _sampler(graph: ir.Graph, told: Mapping[str, Any]) -> dict[str, Any]:
     for value in drawn:
         name = of_model.get(str(value.name), str(value.name))
         options: dict[str, Any] = {"kind": "posterior", "label": name, "keep": "chains"}
-        sizes = _sizes(value)[2:]
+        sizes = sizes_of(value)[2:]
         if len(sizes) == 1 and (labels := _labels(told, name, 0, sizes[0])):
             options["labels"] = labels
         elif sizes:
@@ -136,7 +138,7 @@ def _sampler(graph: ir.Graph, told: Mapping[str, Any]) -> dict[str, Any]:
         outputs[str(value.name)] = options
     outputs |= {name: {"kind": "hidden", "keep": "chains"} for name in _STATISTICS}
     outputs["lp"] = {"kind": "summary", "label": "Convergence", "keep": "chains", "of": names}
-    if sum(prod(n or 1 for n in _sizes(v)[2:]) for v in drawn) > 1:
+    if sum(prod(n or 1 for n in sizes_of(v)[2:]) for v in drawn) > 1:
         outputs["diverging"] = {"kind": "pairs", "label": "Two variables", "keep": "chains"}
         outputs["diverging"]["of"] = names
     observed = _listed(told.get("observed") or [])
@@ -167,7 +169,7 @@ def _data_control(
     value: ir.Value, name: str, about: Mapping[str, Any], told: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Describe the control of a data container of a sampler."""
-    sizes, sample = _sizes(value), about.get("sample")
+    sizes, sample = sizes_of(value), about.get("sample")
     options: dict[str, Any] = {"label": name}
     if not sizes:
         if sample is not None:
@@ -179,11 +181,10 @@ def _data_control(
         options |= {"kind": "sliders", "value": sample, **_range_of(about["min"], about["max"])}
         return options | {"labels": _labels(told, name, 0, size) or list(map(str, range(size)))}
     if len(sizes) == 1:
-        dim = (told.get("indices") or {}).get(name)
-        labels = told.get("coords", {}).get(dim)
+        labels = _labels_of_indices(told, name)
         # Vectors of one length are the columns of one table.
         options |= {"kind": "columns", "group": f"{about['shape'][0]} rows", "value": sample or []}
-        return options | ({"labels": list(map(str, labels))} if labels else {})
+        return options | ({"labels": labels} if labels else {})
     columns = _labels(told, name, 1, sizes[1]) if len(sizes) == 2 else None
     options |= {"kind": "table"} | ({"value": sample} if sample else {})
     return options | ({"columns": columns} if columns else {})
@@ -248,7 +249,7 @@ def _predictor(graph: ir.Graph, told: Mapping[str, Any]) -> dict[str, Any]:
     covariates: list[dict[str, Any]] = []
     for value in graph.inputs:
         file_name = str(value.name)
-        name, sizes = of_model.get(file_name, file_name), _sizes(value)
+        name, sizes = of_model.get(file_name, file_name), sizes_of(value)
         about = data.get(name, {})
         # Data of the groups, say, have another length than the observations.
         shape = about.get("shape") or [0]
@@ -289,11 +290,10 @@ def _covariates(
     entry: dict[str, Any] = {"input": file_name, "label": name, "whole": "int" in about["dtype"]}
     entry["rows"] = bool(sizes)
     if len(sizes) < 2:
-        dim = (told.get("indices") or {}).get(name)
-        labels = told.get("coords", {}).get(dim)
+        labels = _labels_of_indices(told, name)
         values = about.get("values")
         if labels:
-            entry["choices"] = [[i, str(label)] for i, label in enumerate(labels)]
+            entry["choices"] = [[i, label] for i, label in enumerate(labels)]
         elif values and all(float(x).is_integer() for x in values):
             entry["choices"] = [[x, f"{x:g}"] for x in values]
         numbers = _numbers(about, None) if "min" in about else {}

@@ -83,7 +83,7 @@ def describe_input(value: ir.Value, given: Mapping[str, Any], encoding: str | No
     PyTensorONNXError
         If no control can give such a value, or an option is none of the control.
     """
-    name, dims = str(value.name), _dims(value)
+    name, dims = str(value.name), sizes_of(value)
     dtype = _dtype(value)
     if dtype not in DTYPES:
         raise PyTensorONNXError(f"input {name}: no control gives values of type {value.dtype}")
@@ -97,7 +97,7 @@ def describe_input(value: ir.Value, given: Mapping[str, Any], encoding: str | No
 
 def describe_output(value: ir.Value, given: Mapping[str, Any]) -> dict:
     """Return the name, dtype, dimensions and view of an output."""
-    name, dims = str(value.name), _dims(value)
+    name, dims = str(value.name), sizes_of(value)
     dtype = _dtype(value)
     kind = given.get("kind") or _view(dims, is_probability=_is_probability(value))
     view = {"kind": kind, "label": name, **_checked(f"output {name}", kind, given, VIEWS)}
@@ -133,7 +133,7 @@ def _dtype(value: ir.Value) -> str:
     return value.dtype.numpy().name if value.dtype else "?"
 
 
-def _dims(value: ir.Value) -> list[int | None]:
+def sizes_of(value: ir.Value) -> list[int | None]:
     """Return sizes, with None for sizes that are known at a call only."""
     return [dim if isinstance(dim, int) else None for dim in dims_of(value) or ()]
 

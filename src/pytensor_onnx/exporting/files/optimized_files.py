@@ -170,10 +170,11 @@ def compare_optimized(file: Path, optimized: Path, *, seconds: float = 0.5) -> F
     """
     files = (file, optimized)
     first, second = measure_latency(files, threads=1, seconds=seconds)
-    nodes = [operator_counts(read_model(path)).total() for path in files]
+    models = [read_model(path) for path in files]
+    nodes = [operator_counts(model).total() for model in models]
     sizes = [path.stat().st_size + external_bytes(path) for path in files]
     drawn, expected = run_on_sample(load(str(file)), str(file))
-    inputs = {v.name: v.dtype for v in ir.load(optimized).graph.inputs}
+    inputs = {v.name: v.dtype for v in models[1].graph.inputs}
     difference = None
     if all(
         inputs.get(name) == ir.DataType.from_numpy(array.dtype)

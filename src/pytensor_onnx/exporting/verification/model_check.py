@@ -1,4 +1,4 @@
-"""The ONNX checker, and what it refuses wrongly. PyTensor is not imported."""
+"""The ONNX checker, and the right models that it refuses. PyTensor is not imported."""
 
 from __future__ import annotations
 

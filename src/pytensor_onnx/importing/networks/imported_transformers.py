@@ -192,15 +192,9 @@ def attention(
         _heads(product[:, :, end - n : end], num_heads) for end, n in zip(ends, hidden, strict=True)
     )
     if past is not None:
-        keys = pt.concatenate([past[0], keys], axis=2)
-        values = pt.concatenate([past[1], values], axis=2)
-    scores = _scores(queries, keys, scale)
-    if mask is not None:
-        scores = _masked(scores, mask, mask_filter_value)
-    if unidirectional:
-        scores = _causal(scores)
-    y = _joined(scores if added is None else scores + added, values)
-    return [y, pt.stack([keys, values])][:outputs]
+        keys, values = _with_past((past[0], past[1]), (keys, values))
+    scores = _scores(queries, keys, scale, mask, mask_filter_value, added, unidirectional)
+    return [_joined(scores, values), pt.stack([keys, values])][:outputs]
 
 
 @onnx_import("MultiHeadAttention", domain=MICROSOFT)
@@ -235,15 +229,9 @@ def multi_head_attention(
         ]
     queries, keys, values = (_heads(part, num_heads) for part in parts)
     if past_keys is not None and past_values is not None:
-        keys = pt.concatenate([past_keys, keys], axis=2)
-        values = pt.concatenate([past_values, values], axis=2)
-    scores = _scores(queries, keys, scale)
-    if mask is not None:
-        scores = _masked(scores, mask, mask_filter_value)
-    if unidirectional:
-        scores = _causal(scores)
-    y = _joined(scores if added is None else scores + added, values)
-    return [y, keys, values][:outputs]
+        keys, values = _with_past((past_keys, past_values), (keys, values))
+    scores = _scores(queries, keys, scale, mask, mask_filter_value, added, unidirectional)
+    return [_joined(scores, values), keys, values][:outputs]
 
 
 def _heads(x: TensorVariable, count: int) -> TensorVariable:
@@ -253,10 +241,30 @@ def _heads(x: TensorVariable, count: int) -> TensorVariable:
     return x.reshape((size(x, 0), size(x, 1), count, each)).dimshuffle(0, 2, 1, 3)
 
 
-def _scores(queries: TensorVariable, keys: TensorVariable, scale: float) -> TensorVariable:
-    """Return the scaled products of queries and keys."""
+def _with_past(
+    past: Sequence[TensorVariable], present: Sequence[TensorVariable]
+) -> list[TensorVariable]:
+    """Join the past keys and values with the present ones."""
+    return [pt.concatenate(parts, axis=2) for parts in zip(past, present, strict=True)]
+
+
+def _scores(
+    queries: TensorVariable,
+    keys: TensorVariable,
+    scale: float,
+    mask: Optional,
+    filler: float,
+    added: Optional,
+    is_causal: int,
+) -> TensorVariable:
+    """Return the scaled products of queries and keys, with what masks and summands add."""
     width = pt.as_tensor(size(queries, 3)).astype(queries.type.dtype)
-    return pt.matmul(queries, keys.mT) * (like(queries, scale) if scale else width**-0.5)
+    scores = pt.matmul(queries, keys.mT) * (like(queries, scale) if scale else width**-0.5)
+    if mask is not None:
+        scores = _masked(scores, mask, filler)
+    if is_causal:
+        scores = _causal(scores)
+    return scores if added is None else scores + added
 
 
 def _masked(scores: TensorVariable, mask: TensorVariable, filler: float) -> TensorVariable:

@@ -12,7 +12,7 @@ import { shown } from "./tensors.js";
  */
 
 const [LOW, HIGH] = [0.03, 0.97];
-const INTERVAL = "94%";
+export const INTERVAL = "94%";
 /** Elements of an array up to which they have rows of their own. */
 const FEW = 30;
 const MOST_ROWS = 200;
@@ -42,7 +42,7 @@ export function chainsOf({ dims: [chains, draws, ...sizes], numbers }, position 
 const sizeOf = (dims) => dims.slice(2).reduce((a, b) => a * b, 1);
 
 /** @param {number[]} numbers */
-const mean = (numbers) => numbers.reduce((sum, x) => sum + x, 0) / numbers.length;
+export const mean = (numbers) => numbers.reduce((sum, x) => sum + x, 0) / numbers.length;
 
 /** @param {number[]} numbers */
 export function deviation(numbers) {

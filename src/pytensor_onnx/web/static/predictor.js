@@ -3,7 +3,7 @@
 import { readTable, writeTable } from "./csv.js";
 import { acceptDrops, element, panel } from "./dom.js";
 import { bandPlot, clearPlot, forestPlot, linePlot } from "./plots.js";
-import { interval } from "./posterior.js";
+import { INTERVAL, interval, mean } from "./posterior.js";
 import { shown, tensor } from "./tensors.js";
 
 /**
@@ -230,8 +230,7 @@ function summarised({ names, levels, mass }, results) {
     const width = draws.numbers.length / draws.dims[0];
     return Array.from({ length: width }, (_, j) => column(draws.numbers, j, width));
   };
-  const average = (/** @type {number[]} */ x) => x.reduce((a, b) => a + b, 0) / x.length;
-  const middle = results[names.mean]?.numbers ?? (draws ? columns().map(average) : null);
+  const middle = results[names.mean]?.numbers ?? (draws ? columns().map(mean) : null);
   if (names.hdi) {
     const [low, high] = [0, 1].map((j) => column(results[names.hdi].numbers, j, 2));
     return { middle: middle ?? low.map((x, i) => (x + high[i]) / 2), low, high, share: `${100 * mass}%` };
@@ -244,7 +243,7 @@ function summarised({ names, levels, mass }, results) {
   }
   if (draws) {
     const ends = columns().map(interval);
-    return { middle, low: ends.map(([x]) => x), high: ends.map(([, x]) => x), share: "94%" };
+    return { middle, low: ends.map(([x]) => x), high: ends.map(([, x]) => x), share: INTERVAL };
   }
   const spread = results[names.sd]?.numbers;
   if (!middle || !spread) return { middle: middle ?? results[Object.values(names)[0]].numbers, low: null, high: null, share: "" };
