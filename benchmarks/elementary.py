@@ -12,15 +12,17 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnxruntime
 from onnx import TensorProto, helper
 
 from benchmarks.timing import Table, interleaved
 from pytensor_onnx import native
+from pytensor_onnx.graph.traversal import STANDARD_DOMAIN
 from pytensor_onnx.kernels import regions
 
 SIZE = 10_000
-# Each operator with its names in C and in SLEEF, and the ranges of its arguments.
+# Each operator or function with its names in C and in SLEEF, and the ranges of its arguments.
 FUNCTIONS: dict[str, tuple[str, str, tuple[tuple[float, float], ...]]] = {
     "Pow": ("pow", "powd4_u10", ((0.01, 100), (-5, 5))),
     "Exp": ("exp", "expd4_u10", ((-20, 20),)),
@@ -34,6 +36,17 @@ FUNCTIONS: dict[str, tuple[str, str, tuple[tuple[float, float], ...]]] = {
     "Asin": ("asin", "asind4_u10", ((-1, 1),)),
     "Acos": ("acos", "acosd4_u10", ((-1, 1),)),
     "Atan": ("atan", "atand4_u10", ((-5, 5),)),
+    "Exp2": ("exp2", "exp2d4_u10", ((-20, 20),)),
+    "Expm1": ("expm1", "expm1d4_u10", ((-5, 5),)),
+    "Log2": ("log2", "log2d4_u10", ((0.01, 100),)),
+    "Log10": ("log10", "log10d4_u10", ((0.01, 100),)),
+    "Log1p": ("log1p", "log1pd4_u10", ((-0.9, 5),)),
+    "ArcSinh": ("asinh", "asinhd4_u10", ((-5, 5),)),
+    "ArcCosh": ("acosh", "acoshd4_u10", ((1, 10),)),
+    "ArcTanh": ("atanh", "atanhd4_u10", ((-1, 1),)),
+    "Erf": ("erf", "erfd4_u10", ((-3, 3),)),
+    "Erfc": ("erfc", "erfcd4_u15", ((-3, 10),)),
+    "GammaLn": ("lgamma", "lgammad4_u10", ((0.1, 30),)),
 }
 
 
@@ -61,12 +74,13 @@ def _loops() -> ctypes.CDLL:
 
 
 def _session(name: str, inputs: list[str]) -> onnxruntime.InferenceSession:
-    """Return a session of one operator, which is a region."""
+    """Return a session of one operator or function, which is a region."""
     kind = TensorProto.DOUBLE
     values = [helper.make_tensor_value_info(x, kind, [SIZE]) for x in (*inputs, "out")]
-    node = helper.make_node(name, inputs, ["out"])
+    domain = "" if onnx.defs.has(name) and name != "Erf" else STANDARD_DOMAIN
+    node = helper.make_node(f"{name}_float64" if domain else name, inputs, ["out"], domain=domain)
     graph = helper.make_graph([node], "graph", values[:-1], values[-1:])
-    opsets = [helper.make_opsetid("", 21)]
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid(STANDARD_DOMAIN, 1)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
     fused = regions.fuse(model.SerializeToString()).model
     options = onnxruntime.SessionOptions()

@@ -77,4 +77,24 @@ INLINE double signed_power(double x, double y, double result) {
   return whole_of(0.5 * given) == 0.5 * given ? result : -result;
 }
 
+INLINE double exp2_of(double x) { return exp2_of_parts(x, 0); }
+
+/* Return the given logarithm of a number with the values of C for numbers that have none. */
+INLINE double log_or_special(double x, double result) {
+  result = x < INFINITY ? result : x;
+  result = x == 0 ? -INFINITY : result;
+  return x < 0 ? (double)NAN : result;
+}
+
+INLINE double log2_of(double x) {
+  double rest, high = log2_parts(x, &rest);
+  return log_or_special(x, high + rest);
+}
+
+INLINE double log10_of(double x) {
+  double rest, high = log2_parts(x, &rest);
+  double low = high * 0x1.3ef3fde623e25p-31 + rest * 0x1.34413509f79ffp-2;
+  return log_or_special(x, high * 0x1.344135000p-2 + low);
+}
+
 #endif

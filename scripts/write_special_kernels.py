@@ -2,11 +2,14 @@
 
 ``python -m scripts.write_special_kernels`` writes ``native/special_functions.inc``: a function of a
 number for each definition of one argument and dtype, if its record in ``tests/operations`` has a
-kernel. The parts of a selection are computed only where they are selected.
+kernel and ``native`` has no function of its own. Most functions have no branches. Where negative
+numbers are rare, vectors compute the other side, and a function of single numbers all of it, whose
+parts of selections are computed only where they are selected.
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections import Counter
 from dataclasses import dataclass, field
@@ -32,8 +35,14 @@ from tests.operations import OPERATIONS
 
 FILE = Path(__file__).parents[1] / "native" / "special_functions.inc"
 TYPES = {"float64": "double", "float32": "float", "bool": "int", "int64": "int64_t"}
-SLOW_IN_FLOAT32 = ("Erfc", "Erfinv", "NdtriExp", "Sigmoid")
+SLOW_IN_FLOAT32 = ("Erfc", "Erfinv", "NdtriExp")
 """Definitions whose operators are faster on long arrays of float32."""
+
+IN_C = re.findall(r"[A-Z]\w+\((\w+), \w+_of\)", (FILE.parent / "special.c").read_text())
+"""Definitions in whose place stand functions of the native library."""
+
+RARELY_NEGATIVE = ("GammaLn", "Psi", "TriGamma")
+"""Definitions in float64 whose outermost selection is that of negative numbers, which are rare."""
 
 TABLES: dict[str, str] = {}
 """Names of the tables of constants, by their declarations."""
@@ -260,13 +269,14 @@ class Writer:
     """Writes the lines of a function."""
 
     uses: Counter
+    has_branches: bool = True
     texts: dict[Term, str] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
 
     def block(self, target: Term, done: set[Term], indent: str) -> None:
         """Write the statements that compute a term, without the terms that are done."""
-        eager = _eager([target], done)
-        while True:
+        eager = _eager([target], done) if self.has_branches else _all_parts(target)
+        while self.has_branches:
             lazy = {
                 (term, i): _all_parts(term.parts[i]) - done - eager
                 for term in eager
@@ -349,18 +359,33 @@ def _all_parts(term: Term) -> set[Term]:
     return found
 
 
-def function(name: str, dtype: str) -> str:
-    """Return the C function of a definition."""
+def functions(name: str, dtype: str) -> str:
+    """Return the C function of a definition, and perhaps that of all but negative numbers."""
     [definition] = [d for op, d in DEFINITIONS.items() if d.is_own and op.__name__ == name]
     graph = Specialised(definition, {}, (dtype,), (dtype,)).graph()
     terms = Terms()
     x = terms.add("x", dtype)
     [result] = terms.of_graph(graph, [np.array(x, object)])
     target = result.item()
+    if name not in RARELY_NEGATIVE:
+        return function(f"{name}_{dtype}", dtype, target, has_branches=False)
+    condition, near = target.parts[0], target
+    while near.is_selection and near.parts[0] is condition:
+        near = near.parts[2]
+    return "\n\n".join(
+        [
+            function(f"{name}_{dtype}", dtype, target),
+            function(f"{name}_{dtype}_near", dtype, near, has_branches=False),
+        ]
+    )
+
+
+def function(name: str, dtype: str, target: Term, has_branches: bool = True) -> str:
+    """Return the C function of a term."""
     uses = Counter(part for term in _all_parts(target) for part in term.parts)
-    writer = Writer(uses)
+    writer = Writer(uses, has_branches)
     writer.block(target, set(), "  ")
-    head = f"static inline {TYPES[dtype]} {name}_{dtype}({TYPES[dtype]} x) {{"
+    head = f"static inline {TYPES[target.dtype]} {name}({TYPES[dtype]} x) {{"
     return "\n".join([head, *writer.lines, f"  return {_bare(writer.texts[target])};", "}"])
 
 
@@ -371,24 +396,31 @@ def text() -> str:
     names = [
         x.op_type.__name__
         for x in found
-        if x.arguments == 1 and OPERATORS.get(x.op_type) not in LOWERINGS
+        if x.arguments == 1
+        and OPERATORS.get(x.op_type) not in LOWERINGS
+        and x.op_type.__name__ not in IN_C
     ]
-    functions = [function(name, dtype) for name in names for dtype in dtypes_of(name)]
+    written = {(name, dtype): functions(name, dtype) for name in names for dtype in dtypes_of(name)}
     tables = [f"static const {table.format(name)};" for table, name in TABLES.items()]
-    listed = [f"  {'DOUBLE' if name in SLOW_IN_FLOAT32 else 'BOTH'}({name})" for name in names]
+    listed = [
+        f"  {'DOUBLE' if name in SLOW_IN_FLOAT32 else 'BOTH'}"
+        f"({name}, {'SPLIT' if name in RARELY_NEGATIVE else 'EACH'})"
+        for name in names
+    ]
     return "\n\n".join(
         [
             "/* Special functions of a number. Written by scripts/write_special_kernels.py. */",
             *tables,
-            *functions,
+            *written.values(),
             "#define ALL_KERNELS(BOTH, DOUBLE) \\\n" + " \\\n".join(listed) + "\n",
         ]
     )
 
 
 def dtypes_of(name: str) -> tuple[str, ...]:
-    """Return the dtypes for which a definition has a kernel."""
-    return ("float64",) if name in SLOW_IN_FLOAT32 else ("float64", "float32")
+    """Return the dtypes for which a definition is written."""
+    is_one = name in (*SLOW_IN_FLOAT32, *RARELY_NEGATIVE)
+    return ("float64",) if is_one else ("float64", "float32")
 
 
 if __name__ == "__main__":

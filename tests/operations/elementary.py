@@ -78,6 +78,7 @@ OPERATIONS = [
     smooth(ps.exp, kernel=WIDE),
     smooth(
         ps.exp2,
+        kernel=WIDE,
         accuracy=Accuracy(
             ps.Exp2,
             lambda x: mp.mpf(2) ** x,
@@ -107,10 +108,12 @@ OPERATIONS = [
     smooth(ps.log, kernel=WIDE),
     smooth(
         ps.log2,
+        kernel=WIDE,
         accuracy=Accuracy(ps.Log2, lambda x: mp.log(x, 2), POWERS, ends=LOGARITHM),
     ),
     smooth(
         ps.log10,
+        kernel=WIDE,
         accuracy=Accuracy(ps.Log10, lambda x: mp.log(x, 10), POWERS, ends=LOGARITHM),
     ),
     smooth(
@@ -227,6 +230,7 @@ OPERATIONS = [
     ),
     smooth(
         ps.arcsinh,
+        kernel=WIDE,
         accuracy=Accuracy(
             ps.ArcSinh,
             mp.asinh,
@@ -238,6 +242,7 @@ OPERATIONS = [
     smooth(
         ps.arccosh,
         3.2,
+        kernel=WIDE,
         accuracy=Accuracy(
             ps.ArcCosh,
             mp.acosh,
@@ -247,6 +252,7 @@ OPERATIONS = [
     ),
     smooth(
         ps.arctanh,
+        kernel=WIDE,
         accuracy=Accuracy(
             ps.ArcTanh,
             mp.atanh,

@@ -149,6 +149,17 @@ def _elementwise(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[I
     return _typed(node.op_type, node.input, node.output, scope)
 
 
+_NAMES = {"Asinh": "ArcSinh", "Acosh": "ArcCosh", "Atanh": "ArcTanh"}
+"""Operators that are kernels of functions, with the names of these."""
+
+
+@lowers(*_NAMES)
+def _function(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    dtype = _constant(0.0, node.input[0], scope).dtype
+    name = f"{_NAMES[node.op_type]}_{dtype}"
+    return [_call(onnx.NodeProto(op_type=name, input=node.input, output=node.output))]
+
+
 @lowers("Where")
 def _where(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
     return _typed("Where", node.input, node.output, scope, by=1)
