@@ -165,10 +165,20 @@ static int sums_all(Plan *plan, const Instruction *instruction) {
   return operand(plan, instruction, 0)->size == plan->group.size && member->fits(plan, instruction);
 }
 
+/* Whether an operand is a part of an array of the open group: another block may write it later. */
+static int reads_part(Plan *plan, const Instruction *instruction) {
+  for (int i = 0; i < instruction->inputs; i++) {
+    const Slot *root = root_of(plan, instruction->in[i]);
+    if (root->place == NOWHERE && operand(plan, instruction, i)->size != root->array.size) return 1;
+  }
+  return 0;
+}
+
 /* Whether an instruction of a group size can run in the steps of the group. */
 static int joins(Plan *plan, const Instruction *instruction, int64_t size) {
   if (!plan->group.count) return 0;
-  return size == plan->group.size || (size < 0 && sums_all(plan, instruction));
+  if (size == plan->group.size) return !reads_part(plan, instruction);
+  return size < 0 && sums_all(plan, instruction);
 }
 
 /* Return the position in line of the next instruction: one that joins the group, one with steps of
@@ -218,7 +228,7 @@ static void plan_next(Plan *plan, Schedule *schedule, int position) {
     return;
   }
   if (size >= 0) {
-    if (size != plan->group.size) close_group(plan, &plan->group);
+    if (!joins(plan, instruction, size)) close_group(plan, &plan->group);
     plan->group.size = size;
     if (instruction->op->kind == ELEMENTWISE) {
       append(plan, &plan->group, instruction);

@@ -140,3 +140,19 @@ def test_chains_longer_than_a_block(run_both):
     outputs = {"out": KINDS["float64"], "other": KINDS["float64"], "m": KINDS["float64"]}
     for expected, found in zip(*run_both(model_of(nodes, feed, outputs), feed), strict=True):
         assert_same_bits(found, expected)
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_a_part_of_an_array_is_read_after_all_of_its_blocks(first, run_both):
+    feed = {"a": np.random.default_rng(0).normal(size=(3, 400))}
+    rows = {"first": np.array([first]), "end": np.array([first + 1]), "axis": np.array([0])}
+    nodes = [
+        helper.make_node("Neg", ["a"], ["n"]),
+        helper.make_node("Slice", ["n", *rows], ["row"]),
+        helper.make_node("Add", ["n", "row"], ["out"]),
+        helper.make_node("ReduceSum", ["n"], ["total"], keepdims=0),
+    ]
+    outputs = {"out": KINDS["float64"], "total": KINDS["float64"]}
+    expected, found = run_both(model_of(nodes, feed, outputs, rows), feed)
+    assert_same_bits(found[0], expected[0])
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-12)
