@@ -2,18 +2,22 @@
 
 ``uv run --all-extras python -m scripts.reproducible`` writes the table of
 ``docs/understanding/reproducible.md``. Kinds whose compiler or emulator this machine lacks keep no
-column: arm64 takes ziglang and Debian's package ``qemu-user``, WebAssembly takes Node and ziglang.
+column: arm64 and Windows take ziglang and Debian's packages ``qemu-user`` and ``wine``, WebAssembly
+takes ziglang, Node and Chromium.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+from playwright.sync_api import sync_playwright
 
 from benchmarks.densities import counts, eight_schools, gaussian_process, radon
 from benchmarks.sampled_models import kidscore
@@ -24,12 +28,12 @@ from tests.native.damaged_tapes import seed_of
 from tests.native.machines import MACHINES, build, digest, run
 from tests.page_parts import write_part
 from tests.runtimes.portable_models import MODELS
-from tests.web.tapes import run_in_node
+from tests.web.pages import CHROMIUM
+from tests.web.tapes import run_in_browser, run_in_node
 
 PAGE = Path(__file__).parents[1] / "docs" / "understanding" / "reproducible.md"
 Feed = dict[str, Any]
 Made = tuple[ONNXProgram, Feed]
-WASM = "WebAssembly, Node"
 
 
 def density(build: Callable) -> Made:
@@ -79,14 +83,23 @@ NINE: dict[str, Callable[[], Made]] = {
 }
 
 
-def in_node(program: ONNXProgram, feed: Feed) -> dict[str, np.ndarray]:
-    """Return the outputs of a model's tape in Node."""
+def of_tape(run: Callable, program: ONNXProgram, feed: Feed) -> dict[str, np.ndarray]:
+    """Return the outputs of a model's tape in WebAssembly."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model.onnx"
         onnx.save(program.proto, file)
-        [found] = run_in_node(file, Path(folder), feed)
+        [found] = run(file, Path(folder), feed)
     assert not isinstance(found, str), found
     return found
+
+
+@contextmanager
+def chromium() -> Iterator[Callable]:
+    """Yield a function that runs tapes in Chromium."""
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield partial(run_in_browser, browser)
+        browser.close()
 
 
 def table_of(digests: Mapping[str, list[str]]) -> str:
@@ -107,6 +120,7 @@ def main() -> None:
     found = [seed_of(name, program.proto, feed) for name, (program, feed) in made.items()]
     seeds = [seed for seed in found if seed is not None]
     assert len(seeds) == len(made), "no tape is the whole of a model"
+    order = [region_of_all(program.proto)[1].output for program, _ in made.values()]
     digests = {}
     for machine in MACHINES:
         if not machine.is_here:
@@ -116,12 +130,15 @@ def main() -> None:
             results = run(machine, build(machine, Path(folder)), seeds)
         digests[machine.name] = [digest(x) for x in results]
         print(machine.name, *digests[machine.name], sep="\n", flush=True)
-    digests[WASM] = []
-    for program, feed in made.values():
-        outputs = in_node(program, feed)
-        order = region_of_all(program.proto)[1].output
-        digests[WASM].append(digest([outputs[name] for name in order]))
-    print(WASM, *digests[WASM], sep="\n", flush=True)
+    engines: dict[str, AbstractContextManager[Callable]] = {}
+    engines["WebAssembly, Node"] = nullcontext(run_in_node)
+    if CHROMIUM:
+        engines["WebAssembly, Chromium"] = chromium()
+    for name, engine in engines.items():
+        with engine as run_tapes:
+            results = [of_tape(run_tapes, program, feed) for program, feed in made.values()]
+        digests[name] = [digest([x[y] for y in z]) for x, z in zip(results, order, strict=True)]
+        print(name, *digests[name], sep="\n", flush=True)
     write_part(PAGE, "digests", table_of(digests))
 
 

@@ -56,8 +56,9 @@ MACHINES = (
     Machine("x86-64, AVX2", ("cc",)),
     Machine("x86-64, SSE2", ("cc",), narrow=True),
     Machine("arm64", (*ZIG, "aarch64-linux-musl"), ("qemu-aarch64",)),
+    Machine("Windows", (*ZIG, "x86_64-windows-gnu"), ("wine",)),
 )
-"""Kinds of machines beside WebAssembly; Debian's package qemu-user emulates the third."""
+"""Kinds of machines beside WebAssembly; Debian's qemu-user and wine emulate the last two."""
 
 
 def build(machine: Machine, folder: Path) -> Path:

@@ -11,6 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#ifdef _WIN32
+#include <fcntl.h>
+#include <io.h>
+#endif
+
 #include "../../native/operators.h"
 #include "../../native/runner.h"
 
@@ -92,6 +97,9 @@ static void answer(void) {
 }
 
 int main(int count, char **arguments) {
+#ifdef _WIN32
+  _setmode(_fileno(stdin), _O_BINARY);
+#endif
   file = count > 1 ? fopen(arguments[1], "wb") : NULL;
   pytensor_onnx_use_narrow_vectors(count > 2);
   for (int64_t bytes; fread(&bytes, sizeof bytes, 1, stdin) == 1;) {

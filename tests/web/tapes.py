@@ -1,4 +1,4 @@
-"""Models as tapes, run by Node."""
+"""Models as tapes, run by Node and by browsers."""
 
 import base64
 import fcntl
@@ -17,34 +17,51 @@ from pytensor_onnx import export_onnx, native
 from pytensor_onnx.errors import MissingEngineError
 from pytensor_onnx.kernels.regions import fuse
 from pytensor_onnx.web.tape_file import wasm_module, write_tape
+from tests.web.pages import opened_page
 
-SCRIPT = """
-import { readFileSync } from "node:fs";
-const [folder] = process.argv.slice(1);
-const { load } = await import(`file://${folder}/tape.js`);
-const model = await load(`${folder}/model.tape`);
-const ARRAYS = {
-  float64: Float64Array, float32: Float32Array, int64: BigInt64Array, int32: Int32Array,
-  uint64: BigUint64Array, uint32: Uint32Array, uint8: Uint8Array, bool: Uint8Array,
-};
-const read = ([dtype, dims, text]) => {
-  const bytes = Uint8Array.from(Buffer.from(text, "base64"));
-  return { data: new ARRAYS[dtype](bytes.buffer), dims };
-};
-const text = (data) => Buffer.from(data.buffer).toString("base64");
-const written = ({ dtype, data, dims }) => [dtype, dims, text(data)];
-const mapped = (x, change) =>
-  Object.fromEntries(Object.entries(x).map(([name, y]) => [name, change(y)]));
-const answers = [];
-for (const feeds of JSON.parse(readFileSync(0, "utf8"))) {
-  try {
-    answers.push(mapped(await model.run(mapped(feeds, read)), written));
-  } catch (error) {
-    answers.push(error.message);
+RUN = """async (model, calls) => {
+  const ARRAYS = {
+    float64: Float64Array, float32: Float32Array, int64: BigInt64Array, int32: Int32Array,
+    uint64: BigUint64Array, uint32: Uint32Array, uint8: Uint8Array, bool: Uint8Array,
+  };
+  const read = ([dtype, dims, text]) => {
+    const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+    return { data: new ARRAYS[dtype](bytes.buffer), dims };
+  };
+  const text = (data) => {
+    const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+    let characters = "";
+    for (const byte of bytes) characters += String.fromCharCode(byte);
+    return btoa(characters);
+  };
+  const written = ({ dtype, data, dims }) => [dtype, dims, text(data)];
+  const mapped = (x, change) =>
+    Object.fromEntries(Object.entries(x).map(([name, y]) => [name, change(y)]));
+  const answers = [];
+  for (const feeds of calls) {
+    try {
+      answers.push(mapped(await model.run(mapped(feeds, read)), written));
+    } catch (error) {
+      answers.push(error.message);
+    }
   }
-}
-console.log(JSON.stringify(answers));
+  return answers;
+}"""
+"""JavaScript function of a loaded tape and calls, whose arrays are base64."""
+
+IN_NODE = f"""
+import {{ readFileSync }} from "node:fs";
+const [folder] = process.argv.slice(1);
+const {{ load }} = await import(`file://${{folder}}/tape.js`);
+const run = {RUN};
+const model = await load(`${{folder}}/model.tape`);
+console.log(JSON.stringify(await run(model, JSON.parse(readFileSync(0, "utf8")))));
 """
+IN_BROWSER = f"""async (calls) => {{
+  const {{ load }} = await import("/tape.js");
+  const run = {RUN};
+  return run(await load("/model.tape"), calls);
+}}"""
 
 
 def needs_tapes():
@@ -95,14 +112,19 @@ def assert_as_native(path, *calls):
 def run_in_node(model, folder, *calls):
     """Return the outputs, or the message of the error, of each call of a model's tape."""
     write_tape(model, folder)
-    command = ["node", "--input-type=module", "--no-warnings", "-e", SCRIPT, str(folder)]
-    given = json.dumps([{name: _packed(np.asarray(x)) for name, x in y.items()} for y in calls])
-    run = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+    command = ["node", "--input-type=module", "--no-warnings", "-e", IN_NODE, str(folder)]
+    run = subprocess.run(
+        command, input=json.dumps(_packed(calls)), capture_output=True, text=True, check=False
+    )
     assert not run.returncode, run.stderr
-    return [
-        x if isinstance(x, str) else {name: _unpacked(*y) for name, y in x.items()}
-        for x in json.loads(run.stdout)
-    ]
+    return _unpacked(json.loads(run.stdout))
+
+
+def run_in_browser(browser, model, folder, *calls):
+    """Return those that a browser computes."""
+    write_tape(model, folder)
+    with opened_page(browser, folder, "") as (page, _):
+        return _unpacked(page.evaluate(IN_BROWSER, _packed(calls)))
 
 
 def in_node(folder, code):
@@ -116,9 +138,20 @@ def in_node(folder, code):
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-def _packed(array):
+def _packed(calls):
+    return [{name: _packed_array(np.asarray(x)) for name, x in y.items()} for y in calls]
+
+
+def _packed_array(array):
     return array.dtype.name, array.shape, base64.b64encode(array.tobytes()).decode()
 
 
-def _unpacked(dtype, dims, text):
+def _unpacked(answers):
+    return [
+        x if isinstance(x, str) else {name: _unpacked_array(*y) for name, y in x.items()}
+        for x in answers
+    ]
+
+
+def _unpacked_array(dtype, dims, text):
     return np.frombuffer(base64.b64decode(text), dtype).reshape(dims)
