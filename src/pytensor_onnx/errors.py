@@ -11,6 +11,8 @@ class PyTensorONNXError(Exception):
 
     problems: tuple[Any, ...] = ()
     """Each `Problem` of a graph that cannot be converted."""
+    way_out: str = ""
+    """A call of `from_onnx` that imports the model, if one was found."""
 
 
 class UnsupportedOpError(PyTensorONNXError, NotImplementedError):

@@ -9,6 +9,7 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 from click.testing import CliRunner
+from onnx import TensorProto, helper
 
 import pytensor_onnx
 import pytensor_onnx_command
@@ -16,6 +17,8 @@ from pytensor_onnx import VerificationError, export_onnx
 from pytensor_onnx.cli.app import app, main
 from pytensor_onnx.exporting.files.file_verification import FileCheck
 from pytensor_onnx.graph.model_reading import external_bytes
+from tests.importing.models import model_of
+from tests.importing.registry.test_from_onnx import voice_detector
 
 
 def run(*arguments):
@@ -108,6 +111,31 @@ def test_inspect_lists_nodes_and_functions(special):
     found = json.loads(run("inspect", special, "--nodes", "--functions", "--json").output)
     assert found["nodes"][0]["outputs"] == ["y"]
     assert len(found["functions"][0]["nodes"]) == len(functions) - 1
+
+
+def test_inspect_tells_what_an_import_makes_of_a_file_or_all_that_stops_it(special, tmp_path):
+    assert "from_onnx imports" in run("inspect", special, "--import").output
+    assert json.loads(run("inspect", special, "--import", "--json").output)["obstacles"] == []
+    nodes = [helper.make_node("ReduceSum", ["x", "axes"], [y], keepdims=0) for y in ("y", "z")]
+    nodes.append(helper.make_node("Strange", ["y"], ["w"], domain="far"))
+    outputs = {"z": (None,), "w": (None,)}
+    inputs, dtypes = {"x": (2, 3), "axes": (1,)}, {"axes": TensorProto.INT64}
+    model = model_of(nodes, inputs=inputs, outputs=outputs, dtypes=dtypes)
+    path = tmp_path / "sums.onnx"
+    onnx.save(model, path)
+    found = json.loads(run("inspect", path, "--import", "--json").output)
+    counts = {x["kind"]: x["count"] for x in found["obstacles"]}
+    assert counts == {"ReduceSum": 2, "far.Strange": 1}
+    assert "inputs={'axes': value}" in found["obstacles"][0]["instead"]
+    assert "stops the import" in run("inspect", path, "--import").output
+
+
+def test_inspect_names_a_call_that_imports_the_file(tmp_path):
+    path = tmp_path / "voice.onnx"
+    onnx.save(voice_detector(), path)
+    found = json.loads(run("inspect", path, "--import", "--json").output)
+    assert found["call"].startswith("from_onnx(model, ")
+    assert found["call"] in run("inspect", path, "--import").output.replace("\n", " ")
 
 
 def test_inspect_prints_the_imported_graph(special):

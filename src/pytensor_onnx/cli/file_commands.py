@@ -34,16 +34,28 @@ if TYPE_CHECKING:
 @click.option("--nodes", is_flag=True, help="List the nodes, those of subgraphs included.")
 @click.option("--functions", is_flag=True, help="List the nodes of each model-local function.")
 @click.option("--pytensor", is_flag=True, help="Print the PyTensor graph that from_onnx imports.")
+@click.option(
+    "--import", "imports", is_flag=True, help="Tell what from_onnx imports, or all that stops it."
+)
 @with_json
-def inspect(file: Path, nodes: bool, functions: bool, pytensor: bool, as_json: bool) -> None:
+def inspect(
+    file: Path, nodes: bool, functions: bool, pytensor: bool, imports: bool, as_json: bool
+) -> None:
     """Show the contents of an ONNX file.
 
     These are inputs and outputs, state, operators, functions, sizes and metadata.
     """
-    from pytensor_onnx.cli.inspection import inspect_file
-    from pytensor_onnx.cli.terminal import inspection_tables
+    from pytensor_onnx.cli.inspection import inspect_file, inspect_import
+    from pytensor_onnx.cli.terminal import import_tables, inspection_tables
 
-    if nodes or functions or pytensor:
+    if imports:
+        with working("importing"):
+            found = inspect_import(file)
+        if as_json:
+            print_json(asdict(found))
+        else:
+            show(*import_tables(found))
+    elif nodes or functions or pytensor:
         _list_parts(file, nodes, functions, pytensor, as_json)
     elif as_json:
         print_json(asdict(inspect_file(file)))

@@ -10,7 +10,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytensor_onnx.errors import ArgumentError, PyTensorONNXError, did_you_mean
+from pytensor_onnx.errors import (
+    ArgumentError,
+    PyTensorONNXError,
+    UnsupportedOpError,
+    UnsupportedTypeError,
+    did_you_mean,
+)
 from pytensor_onnx.exporting.verification.file_vectors import METADATA, Vectors
 from pytensor_onnx.late_names import installs
 
@@ -118,6 +124,78 @@ def _state_pairs(text: str) -> dict[str, str]:
     if not isinstance(pairs, dict):
         return {}
     return {name: after for name, after in pairs.items() if isinstance(after, str)}
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Parts of a file of one kind that cannot be imported, for one reason.
+
+    Attributes
+    ----------
+    kind
+        The operator, or the type of an input.
+    count
+        Number of nodes or inputs.
+    reason, instead
+        Why, and a way out if one is known.
+    """
+
+    kind: str
+    count: int
+    reason: str
+    instead: str
+
+
+@dataclass(frozen=True)
+class ImportInspection:
+    """What `from_onnx` makes of a file.
+
+    Attributes
+    ----------
+    file
+        Its name.
+    inputs, outputs
+        Name, dtype and shape of the variables; none if the file cannot be imported.
+    obstacles
+        All that stops the import.
+    call
+        Call with values and sizes with which the file is imported, empty if none was found or
+        needed.
+    """
+
+    file: str
+    inputs: list[str]
+    outputs: list[str]
+    obstacles: list[Obstacle]
+    call: str
+
+
+def inspect_import(file: Path) -> ImportInspection:
+    """Import a file, and return the variables, or all that stops it.
+
+    Raises
+    ------
+    PyTensorONNXError
+        If the file is no readable model.
+    """
+    from pytensor_onnx import from_onnx
+
+    try:
+        graph = from_onnx(file)
+    except (UnsupportedOpError, UnsupportedTypeError) as error:
+        counts: dict[tuple[str, str, str], int] = {}
+        for problem in error.problems:
+            kind, _, many = problem.subject.partition(", ")
+            count = int(many.split()[0]) if many.endswith(" nodes") else 1
+            key = kind.split()[0], problem.reason, problem.hint
+            counts[key] = counts.get(key, 0) + count
+        found = [Obstacle(kind, n, reason, hint) for (kind, reason, hint), n in counts.items()]
+        found.sort(key=lambda x: -x.count)
+        return ImportInspection(str(file), [], [], found, error.way_out)
+    inputs, outputs = (
+        [f"{v.name}: {v.type}" for v in part] for part in (graph.inputs, graph.outputs)
+    )
+    return ImportInspection(str(file), inputs, outputs, [], "")
 
 
 _PACKAGES = ("pytensor", "pytensor_ml", "pytensor_onnx")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from pytensor_onnx.cli.demo import DigitsResult
-    from pytensor_onnx.cli.inspection import Inspection
+    from pytensor_onnx.cli.inspection import ImportInspection, Inspection
     from pytensor_onnx.exporting.files.file_latency import Latency
     from pytensor_onnx.exporting.files.optimized_files import FileComparison
 
@@ -122,6 +122,21 @@ def inspection_tables(found: Inspection) -> list[Table]:
     if found.functions:
         tables.append(make_table("functions", "function", "nodes", rows=_rows(found.functions)))
     return tables
+
+
+def import_tables(found: ImportInspection) -> list[Table | str]:
+    """Return the table of what an import makes of a file, or of all that stops it."""
+    if not found.obstacles:
+        parts = {"inputs": found.inputs, "outputs": found.outputs}
+        texts = [(name, "\n".join(_lines(part))) for name, part in parts.items()]
+        return [make_table(f"from_onnx imports {found.file}", "", "", rows=texts)]
+    rows = [
+        (one_line(x.kind), f"{x.count:,}", one_line(x.reason), one_line(x.instead))
+        for x in found.obstacles
+    ]
+    title = f"stops the import of {found.file}"
+    table = make_table(title, "operator", "count", "reason", "instead", rows=rows)
+    return [table, *([f"It is imported by {found.call}"] if found.call else [])]
 
 
 def comparison_table(found: FileComparison) -> Table:

@@ -111,7 +111,10 @@ def test_inputs_may_be_given_values_and_variables():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"inputs": {"xx": 1}}, "no input xx: did you mean x"),
+        ({"inputs": {"xx": 1}}, "no input or value xx: did you mean x"),
+        ({"outputs": ["yy"]}, "no value yy: did you mean y"),
+        ({"outputs": "y"}, r"give a list, \['y'\]"),
+        ({"outputs": []}, "names no value"),
         ({"shapes": {"bach": 1}}, "did you mean batch"),
         ({"inputs": {"x": pt.fvector()}}, "has 2 axes"),
         (
@@ -127,6 +130,58 @@ def test_inputs_may_be_given_values_and_variables():
 def test_arguments_that_do_not_fit_are_refused(arguments, message):
     with pytest.raises(ArgumentError, match=message):
         from_onnx(dense(), **arguments)
+
+
+def branching():
+    """Return a model whose branches read a value of the main graph."""
+    branches = {
+        name: helper.make_graph(
+            [helper.make_node(operator, ["features"], [name])],
+            name,
+            [],
+            [helper.make_tensor_value_info(name, TensorProto.FLOAT, (None, 3))],
+        )
+        for name, operator in (("then", "Exp"), ("else", "Neg"))
+    }
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["product"]),
+        helper.make_node("Tanh", ["product"], ["features"]),
+        helper.make_node(
+            "If", ["flag"], ["y"], then_branch=branches["then"], else_branch=branches["else"]
+        ),
+    ]
+    return model_of(
+        nodes,
+        inputs={"x": (None, 2), "flag": ()},
+        outputs={"y": (None, 3)},
+        constants={"w": np.float32([[1, 2, 3], [4, 5, 6]])},
+        dtypes={"flag": TensorProto.BOOL},
+    )
+
+
+def test_outputs_may_be_values_within_the_file():
+    x = np.float32([[0.1, 0.2]])
+    whole, part = from_onnx(branching()), from_onnx(branching(), outputs=["features", "y"])
+    assert [v.name for v in part.inputs] == ["x", "flag"]
+    features, y = evaluated(part, x, True)
+    np.testing.assert_array_equal(y, evaluated(whole, x, True)[0])
+    alone = from_onnx(branching(), outputs=["features"], trainable=True)
+    assert ([v.name for v in alone.inputs], [*alone.weights]) == (["x"], ["w"])
+    np.testing.assert_array_equal(evaluated(alone, x)[0], features)
+
+
+def test_a_graph_may_be_cut_at_a_value_within_the_file():
+    z = pt.matrix("z", dtype="float32")
+    graph = from_onnx(branching(), {"features": z})
+    assert [v.name for v in graph.inputs] == ["flag"]
+    function = pytensor.function([z, *graph.inputs], graph.outputs, mode=PYTHON)
+    given = np.float32([[1, 2, 3]])
+    np.testing.assert_allclose(function(given, True)[0], np.exp(given), rtol=1e-6)
+    np.testing.assert_array_equal(function(given, False)[0], -given)
+    middle = from_onnx(branching(), {"product": z}, outputs=["features"])
+    np.testing.assert_allclose(middle.outputs[0].eval({z: given}), np.tanh(given), rtol=1e-6)
+    assert middle.inputs == []
+    assert [*from_onnx(branching(), {"features": given}).weights] == []
 
 
 def test_sizes_may_be_given_by_axis_and_by_input():

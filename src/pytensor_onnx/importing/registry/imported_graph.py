@@ -30,7 +30,7 @@ from pytensor_onnx.graph.model_reading import state_pairs
 from pytensor_onnx.importing.registry.import_problems import helpful_arguments, unknown_operators
 from pytensor_onnx.importing.registry.known_values import name_axes
 from pytensor_onnx.importing.registry.model_walk import ModelWalk, constant_array, tensor_type
-from pytensor_onnx.importing.registry.reading import read_model
+from pytensor_onnx.importing.registry.reading import cut, read_model
 from pytensor_onnx.operators.dims import BROADCASTS
 from pytensor_onnx.progress import working
 from pytensor_onnx.user_code import trace_of_caller
@@ -41,6 +41,7 @@ def from_onnx(
     model: Any,
     inputs: Mapping[str, Any] | None = None,
     *,
+    outputs: Sequence[str] | None = None,
     trainable: Trainable = False,
     shapes: Mapping[str, Any] | None = None,
 ) -> ImportedGraph:
@@ -57,7 +58,11 @@ def from_onnx(
     inputs
         Values or variables in place of inputs, by name. A graph of PyTensor knows its axes and
         ranks: where an operator takes axes or another number as an input that decides these, its
-        value is given here. A variable makes the graph one of it.
+        value is given here. A variable makes the graph one of it. A name of a value within the
+        file, as of the result of a layer, cuts the graph there: what computes it is left out.
+    outputs
+        Names of the outputs, which may be values within the file: the graph is that of what they
+        need. All outputs of the file if None.
     trainable
         Which weights become shared variables: all arrays of floats with at least one axis, but
         running statistics of BatchNormalization; or a function of name and array that tells.
@@ -91,8 +96,11 @@ def from_onnx(
     >>> graph.outputs[0].eval({graph.inputs[0]: np.float32([0, 1])})
     array([0.       , 1.5231884], dtype=float32)
     """
-    source = ModelSource(read_model(model), trainable, dict(shapes or {}))
+    if isinstance(outputs, str):
+        raise ArgumentError(f"outputs is a text: give a list, [{outputs!r}]")
     fixed = dict(inputs or {})
+    part = cut(read_model(model), fixed, outputs)
+    source = ModelSource(part, trainable, dict(shapes or {}))
     built = build_graph(source, fixed, has_advice=True)
     return ImportedGraph(
         built.inputs,
@@ -310,7 +318,9 @@ def build_graph(
     with pytensor.config.change_flags(cxx="", traceback__limit=0):
         results = model_walk.run(graph, environment)
     _set_traces([v for v in results if isinstance(v, Variable)])
-    unknown = unknown_operators(source.model, model_walk.unknown) if model_walk.unknown else []
+    unknown = []
+    if problems or model_walk.unknown:
+        unknown = unknown_operators(source.model, model_walk.unknown)
     way_out = ""
     if has_advice and problems and not unknown:
         way_out = _helpful_arguments(source, given, any("from_onnx(" in p.hint for p in problems))
@@ -456,4 +466,6 @@ def _raise(problems: Sequence[Problem], way_out: str) -> None:
     count = "1 part" if len(unique) == 1 else f"{len(unique)} parts"
     listing = "\n".join(map(str, unique))
     advice = f"\nIt is imported for such values and sizes: {way_out}" if way_out else ""
-    raise error(f"{count} of the model cannot be imported to PyTensor:\n{listing}{advice}")
+    raised = error(f"{count} of the model cannot be imported to PyTensor:\n{listing}{advice}")
+    raised.problems, raised.way_out = tuple(unique), way_out
+    raise raised

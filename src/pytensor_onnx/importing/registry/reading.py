@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import onnx_ir as ir
 
-from pytensor_onnx.errors import ArgumentError, PyTensorONNXError
+from pytensor_onnx.errors import ArgumentError, PyTensorONNXError, did_you_mean
 from pytensor_onnx.graph.model_reading import parse_model, read_model as read_model_file
 from pytensor_onnx.graph.weights import weight_files
 from pytensor_onnx.importing.registry.operator_imports import MACHINE_LEARNING
@@ -118,6 +118,64 @@ def _without_maps(proto: Any) -> Any:
         skip_file_prefixes=NOT_OF_USERS,
     )
     return model
+
+
+def cut(model: ir.Model, given: Collection[str], outputs: Sequence[str] | None) -> ir.Model:
+    """Return the part of a model between values and outputs, the model itself if that is all of it.
+
+    Parameters
+    ----------
+    model
+        The model.
+    given
+        Names of inputs and of values within the main graph, which are inputs of the part.
+    outputs
+        Names of its outputs, those of the model if None.
+
+    Raises
+    ------
+    ArgumentError
+        If the main graph has no value of a name.
+
+    Examples
+    --------
+    >>> text = "(float[n] x) => (float[n] y) { z = Neg(x) y = Abs(z) }"
+    >>> whole = ir.from_onnx_text(f'<ir_version: 10, opset_import: ["": 21]> m {text}')
+    >>> [node.op_type for node in cut(whole, [], ["z"]).graph]
+    ['Neg']
+    >>> [node.op_type for node in cut(whole, ["z"], None).graph]
+    ['Abs']
+    """
+    graph = model.graph
+    own = [str(value.name) for value in graph.inputs]
+    results = {str(value.name): value for node in graph for value in node.outputs if value.name}
+    inner = [name for name in given if name not in own]
+    _check_names(inner, [*own, *results], "input or value")
+    if outputs is not None:
+        _check_names(outputs, [*results, *own, *map(str, graph.initializers)], "value")
+    ends = [str(value.name) for value in graph.outputs] if outputs is None else list(outputs)
+    if not inner and ends == [value.name for value in graph.outputs]:
+        return model
+    if not ends:
+        raise ArgumentError("outputs= names no value")
+    part = ir.convenience.extract(graph, [*own, *inner], ends)
+    read = {value for node in part for value in node.inputs} | set(part.outputs)
+    read |= {value for node in part.all_nodes() for value in node.inputs}
+    for value in list(part.inputs):
+        if value.name not in given and value not in read:
+            part.inputs.remove(value)
+    made = ir.Model(part, ir_version=model.ir_version, functions=list(model.functions.values()))
+    made.opset_imports.update(model.opset_imports)
+    made.metadata_props.update(model.metadata_props)
+    return made
+
+
+def _check_names(names: Collection[str], known: Collection[str], kind: str) -> None:
+    for name in names:
+        if name not in known:
+            few = ", ".join([*list(known)[:20], *["…"] * (len(known) > 20)])
+            advice = did_you_mean(name, known, f"it has {few}")
+            raise ArgumentError(f"the model has no {kind} {name}: {advice}")
 
 
 def _check(model: ir.Model, name: str) -> None:
