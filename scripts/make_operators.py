@@ -22,7 +22,6 @@ import onnx
 import onnx_ir as ir
 from onnx.defs import OpSchema
 
-from pytensor_onnx.conversion import MAX_OPSET
 from pytensor_onnx.operators.inference import (
     FIRST_OPSET,
     default_of,
@@ -87,7 +86,7 @@ def table() -> str:
 
 def row(op_type: str) -> list[Any] | None:
     """Return the schema of an operator for the table, None if its types are not always equal."""
-    versions = range(FIRST_OPSET, MAX_OPSET + 1)
+    versions = range(FIRST_OPSET, onnx.defs.onnx_opset_version() + 1)
     signatures = {read_signature(op_type, version) for version in versions} - {None}
     if len(signatures) != 1:
         return None

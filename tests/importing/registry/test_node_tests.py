@@ -9,7 +9,20 @@ from tests.importing.node_tests import PYTHON, judged, node_tests, node_tests_of
 
 @pytest.mark.parametrize(
     "operator",
-    ["clip", "conv", "cumsum", "gathernd", "gru", "loop", "pad", "resize", "scan", "slice", "topk"],
+    [
+        "celu",
+        "clip",
+        "conv",
+        "cumsum",
+        "gathernd",
+        "gru",
+        "loop",
+        "pad",
+        "resize",
+        "scan",
+        "slice",
+        "topk",
+    ],
 )
 def test_no_node_test_of_an_operator_is_wrong(operator):
     counts = Counter(judged(case).verdict for case in node_tests_of(operator))
