@@ -1,7 +1,7 @@
 """Samplers of nine models of posteriordb as tapes in Node, beside nutpie and stated figures.
 
 ``python -m benchmarks.posterior_tapes [MODEL ...]`` takes all models without names. It needs Node,
-nutpie, the data of `benchmarks.posteriors`, and ziglang in a clone.
+nutpie, the posteriors of `benchmarks.posteriors`, and ziglang in a clone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pymc as pm
 
-from benchmarks.posteriors import POSTERIORS, read
+from benchmarks.posteriors import cloned, posteriors
 from benchmarks.samplers import Draws, effective_draws, nutpie_numba
 from benchmarks.tapes import CHAINS, DRAWS, WARMUP, in_node, least, natively, write_sampler
 from benchmarks.timing import Table
@@ -59,8 +59,7 @@ def apart(draws: Draws, reference: Draws) -> float:
 
 def row(name: str) -> list[str]:
     """Measure one model."""
-    build, data = POSTERIORS[name]
-    model = build(read(data))
+    model = posteriors(cloned())[name].build()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         size = write_sampler(model, folder)
@@ -116,7 +115,7 @@ def measure(names: list[str] | None = None) -> Table:
         "machine: an Apple M3, Chromium 153, one run each (github.com/habakan/pymcwasm, "
         "bench/RESULTS.md, commit 0f1ef91, without a date).",
     )
-    table.rows = [row(name) for name in names or POSTERIORS]
+    table.rows = [row(name) for name in names or STATED]
     return table
 
 
