@@ -527,3 +527,20 @@ def test_times_are_finite(special, option, seconds):
     result = run(option[0], special, option[1], seconds)
     assert result.exit_code == 2
     assert "is not a finite number" in result.output
+
+
+def test_calibrate_prints_p_values_and_tells_by_its_status(tmp_path, monkeypatch, capsys):
+    code = "import pymc as pm, warnings\nwarnings.simplefilter('ignore')\n"
+    code += "with pm.Model() as model:\n    a = pm.Normal('a')\n"
+    code += "    pm.Normal('y', a, observed=[0.0, 0.0])\n"
+    code += "with pm.Model() as wrong:\n    b = pm.Normal('b')\n"
+    code += "    pm.Normal('y', b, observed=[0.0, 0.0])\n    pm.Potential('p', -9 * b**2)\n"
+    (tmp_path / "calibrated_models.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    options = ("--simulations", "40", "--draws", "19", "--warmup", "100")
+    good = run("calibrate", "calibrated_models:model", *options, "--json")
+    assert json.loads(good.output)["is_calibrated"]
+    with pytest.raises(SystemExit) as ended:
+        main(["calibrate", "calibrated_models:wrong", *options])
+    assert ended.value.code == 1
+    assert "NOT equally frequent" in capsys.readouterr().out

@@ -14,7 +14,7 @@ from click.shell_completion import get_completion_class
 from pytensor_onnx._version import __version__
 from pytensor_onnx.cli.coverage import ops
 from pytensor_onnx.cli.demo_command import digits
-from pytensor_onnx.cli.export_command import export
+from pytensor_onnx.cli.export_command import calibrate, export
 from pytensor_onnx.cli.file_commands import bench, diff, inspect, optimize, verify
 from pytensor_onnx.cli.folder_commands import serve_config, web
 from pytensor_onnx.cli.terminal import printable
@@ -79,7 +79,8 @@ def demo() -> None:
 
 
 demo.add_command(digits)
-for _command in (export, inspect, diff, verify, bench, optimize, ops, web, serve_config):
+_COMMANDS = (export, inspect, diff, verify, bench, optimize, ops, web, calibrate, serve_config)
+for _command in _COMMANDS:
     app.add_command(_command)
 
 

@@ -1,4 +1,4 @@
-"""The command ``export``: an object of a Python module as an ONNX file."""
+"""Commands on objects of Python modules: ``export`` to a file, and ``calibrate``."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -119,3 +119,55 @@ def read_axes(texts: Sequence[str]) -> dict[str, dict[int, str]]:
             raise ArgumentError(f"--dynamic {text}: write an input, an axis and a name, x:0=batch")
         axes.setdefault(value, {})[int(axis)] = name
     return axes
+
+
+@click.command
+@click.argument("name", metavar="MODULE:NAME")
+@click.option(
+    "--simulations", type=click.IntRange(min=1), default=200, show_default=True, help="Simulations."
+)
+@click.option(
+    "--draws",
+    type=click.IntRange(min=1),
+    default=99,
+    show_default=True,
+    help="Posterior draws that parameters are ranked among.",
+)
+@click.option(
+    "--warmup",
+    type=click.IntRange(min=0),
+    default=500,
+    show_default=True,
+    help="Steps of the warm-up of each simulation.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of all numbers.")
+@with_json
+def calibrate(
+    name: str, simulations: int, draws: int, warmup: int, seed: int, as_json: bool
+) -> int:
+    """Test a PyMC model and its sampler by simulation-based calibration.
+
+    MODULE:NAME is a Python module and a PyMC model in it. Each simulation draws parameters from the
+    prior and data from them, and ranks the parameters among draws of the posterior of these data.
+    The ranks are equally frequent where model and sampler agree: the table has the p-values of a
+    chi-squared test. The exit code is 1 if one is too small.
+    """
+    with working("loading"):
+        from pytensor_onnx.cli.inspection import named_object
+        from pytensor_onnx.cli.terminal import calibration_table
+        from pytensor_onnx.pymc import calibrate as run
+
+        model = named_object(name)
+    found = run(model, simulations=simulations, draws=draws, warmup=warmup, seed=seed)
+    if as_json:
+        p_values = {key: x.tolist() for key, x in found.p_values.items()}
+        told = {"failed": found.failed, "divergences": found.divergences}
+        print_json({"p_values": p_values, **told, "is_calibrated": found.is_calibrated})
+    else:
+        verdict = "equally frequent" if found.is_calibrated else "NOT equally frequent"
+        lines = [f"{found.divergences:,} divergences; ranks are {verdict}"]
+        if found.failed:
+            count = f"{len(found.failed):,} of {simulations:,} simulations"
+            lines.insert(0, f"{count} have data or a start that are not finite")
+        show(calibration_table(found), *lines)
+    return int(not found.is_calibrated)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pytensor_onnx.cli.inspection import ImportInspection, Inspection
     from pytensor_onnx.exporting.files.file_latency import Latency
     from pytensor_onnx.exporting.files.optimized_files import FileComparison
+    from pytensor_onnx.pymc.calibration import Calibration
 
 
 def printable(text: Any) -> str:
@@ -137,6 +138,15 @@ def import_tables(found: ImportInspection) -> list[Table | str]:
     title = f"stops the import of {found.file}"
     table = make_table(title, "operator", "count", "reason", "instead", rows=rows)
     return [table, *([f"It is imported by {found.call}"] if found.call else [])]
+
+
+def calibration_table(found: Calibration) -> Table:
+    """Return the table of the p-values of the ranks, a row for each variable."""
+    rows = []
+    for name, p_values in found.p_values.items():
+        places = "" if p_values.ndim == 0 else f"{p_values.size:,} elements"
+        rows.append((name, places, f"{p_values.min():.3g}" if p_values.size else ""))
+    return make_table("calibration", "variable", "", "least p-value", rows=rows)
 
 
 def comparison_table(found: FileComparison) -> Table:

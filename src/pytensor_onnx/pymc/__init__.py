@@ -6,6 +6,10 @@ from pytensor_onnx.late_names import late_names
 
 if TYPE_CHECKING:
     from pytensor_onnx.pymc.c_density import export_c_density as export_c_density
+    from pytensor_onnx.pymc.calibration import (
+        Calibration as Calibration,
+        calibrate as calibrate,
+    )
     from pytensor_onnx.pymc.density import (
         export_logp as export_logp,
         export_transforms as export_transforms,
