@@ -138,14 +138,16 @@ def calls(posterior: Posterior) -> Results:
         if mode == "ONNX":
             session = functions[mode]._pytensor_function.vm.jit_fn
             yield {"kernels": session.kernels(), "tape": session.direct.__name__ != "no_call"}
-            yield {"call_ONNX": interleaved(_called(functions, points[1]), rounds=20)["ONNX"]}
+            yield {"call_ONNX": _times(functions, points[1])[mode]}
     yield {"numba": difference(results["ONNX"], results["NUMBA"])}
-    best = interleaved(_called(functions, points[1]), rounds=40)
+    best = _times(functions, points[1])
     yield {**{f"call_{mode}": seconds for mode, seconds in best.items()}, "step": ""}
 
 
-def _called(functions: Mapping[str, Density], point: np.ndarray) -> dict[str, Callable]:
-    return {mode: (lambda call=call: call(point)) for mode, call in functions.items()}
+def _times(functions: Mapping[str, Density], point: np.ndarray) -> dict[str, float]:
+    """Return the least time of a call of each function; short turns are seldom interrupted."""
+    called = {mode: (lambda call=call: call(point)) for mode, call in functions.items()}
+    return interleaved(called, seconds=0.001, rounds=100)
 
 
 def sampling(posterior: Posterior, sampler: str) -> Results:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -69,7 +70,7 @@ def results_of(
     if is_late:
         results["error"] = f"{step}: stopped after {seconds} s of the processor"
     elif process.exitcode:
-        told = [line for line in errors.splitlines() if not line.startswith((" ", "Traceback"))]
+        told = re.findall(r"^[\w.]*(?:Error|Exception): .*$", errors, re.MULTILINE)
         last = told[-1] if told else f"exit code {process.exitcode}"
         results |= {"error": f"{step}: {last}", "traceback": errors[-4000:]}
     return results | {"wall_s": taken, "date": time.strftime("%Y-%m-%d")}

@@ -50,7 +50,9 @@ class Posterior:
 
     def build(self) -> pm.Model:
         """Return the model with its data."""
-        data = _read(self.database / "data" / "data", self.data_name)
+        values = _read(self.database / "data" / "data", self.data_name)
+        # Some models compare lists with numbers, as if they were arrays.
+        data = {k: np.array(v) if isinstance(v, list) else v for k, v in values.items()}
         if self.model_name in CORRECTED:
             return CORRECTED[self.model_name](data)
         path = self.database / "models" / "pymc" / f"{self.model_name}.py"
@@ -105,7 +107,7 @@ def measured(checkout: Path) -> dict[str, Posterior]:
 
 def diamonds(data: dict[str, Any]) -> pm.Model:
     """Prices of diamonds, by 24 predictors that are nearly dependent."""
-    x = np.array(data["X"])[:, 1:]
+    x = data["X"][:, 1:]
     with pm.Model() as model:
         b = pm.Normal("b", shape=x.shape[1])
         mean = pm.StudentT("Intercept", nu=3, mu=8, sigma=10) + (x - x.mean(axis=0)) @ b

@@ -116,7 +116,9 @@ def test_the_page_takes_results_that_are_not_there():
     results = {
         "empty": {},
         "failed": {"density": {"error": "export: none"}},
-        "whole": {"density": {"numbers": 1, "python": [1.0, 0.0], "wide": [0.0, 0.0]}},
+        "whole": {
+            "density": {"numbers": 1, "export_s": 1.0, "python": [1.0, 0.0], "wide": [0.0, 0.0]}
+        },
         "drawn": {"file": sampled, "nutpie_numba": sampled | {"sample_s": 1.0, "steps": 3.5}},
         "far": {"file": far},
     }
