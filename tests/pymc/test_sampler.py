@@ -242,6 +242,31 @@ def test_chains_start_where_the_density_is_finite():
     assert (drawn["x"] > 0.9).all()
 
 
+@pytest.mark.parametrize("lockstep", [True, False])
+def test_chains_go_on_from_a_state_with_the_same_bits(lockstep):
+    with pm.Model() as model:
+        y = pm.Data("y", Y)
+        pm.Normal("effect", pm.Normal("mu", 0, 2), pm.HalfNormal("sigma", 3), observed=y)
+    program = export_sampler(model, state=True, lockstep=lockstep, verify=False)
+    names = [value.name for value in program.model.graph.outputs]
+
+    def call(draws: int, state: np.ndarray, y: np.ndarray = Y) -> dict[str, np.ndarray]:
+        results = program(seed=[1, 2], warmup=40, draws=draws, state=state, y=y)
+        return dict(zip(names, results, strict=True))
+
+    whole, first = (call(draws, np.zeros((0, 9))) for draws in (30, 11))
+    second = call(19, first["next_state"])
+    for name in ("mu", "sigma", *STATISTICS[:-1]):
+        together = np.concatenate([first[name], second[name]], axis=1)
+        np.testing.assert_array_equal(together, whole[name])
+    np.testing.assert_array_equal(second["next_state"], whole["next_state"])
+    assert second["next_state"][:, -1].tolist() == [70, 70]
+    # Other data: the density of the position is computed anew.
+    moved = call(200, whole["next_state"], Y + 2)
+    assert moved["mu"].mean() - whole["mu"].mean() > 0.5
+    assert (moved["step_size"] == whole["step_size"][:, :1]).all()
+
+
 def without_free_variables() -> None:
     pm.Normal("y", 0, 1, observed=[1.0])
 

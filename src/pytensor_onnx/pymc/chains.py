@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+from pytensor.conditional.op import ifelse
 from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
@@ -38,6 +39,9 @@ OUTPUTS = (
 )
 """Results of `sample_chains`, named as in ArviZ."""
 
+STATE, NEXT_STATE = "state", "next_state"
+"""Names of the rows that chains go on from."""
+
 
 class Numbers(NamedTuple):
     """Random numbers of one chain, or of several chains along the last axis but one.
@@ -66,18 +70,46 @@ class ChainState(NamedTuple):
 
 
 class Chains(NamedTuple):
-    """Variables that chains are computed from, as in `sample_chains`, and their schedule."""
+    """Variables that chains are computed from, as in `sample_chains`, and their schedule.
+
+    Attributes
+    ----------
+    begin
+        Number of steps before the first.
+    n_dropped
+        Number of steps whose draws are no result.
+    """
 
     center: TensorVariable
     seed: TensorVariable
-    n_warmup: TensorVariable
+    begin: TensorVariable
+    n_dropped: TensorVariable
     plan: Schedule
     data: Sequence[TensorVariable]
     starts: TensorVariable | None
+    state: TensorVariable | None
 
 
-Sampler = Callable[..., tuple[list[TensorVariable], TensorVariable]]
-"""Function that returns the traces of all steps, and whether the starts are finite."""
+class Origin(NamedTuple):
+    """Where a chain begins, or all chains: around a center, at a start, or at rows of a state.
+
+    Attributes
+    ----------
+    i
+        Row of the chain in the state; a slice for all chains.
+    begin
+        Number of steps before the first.
+    """
+
+    center: TensorVariable
+    start: TensorVariable | None
+    state: TensorVariable | None
+    i: TensorVariable | slice
+    begin: TensorVariable
+
+
+Sampler = Callable[..., tuple[list[TensorVariable], list[TensorVariable]]]
+"""Function that returns the traces of all steps; whether the starts are finite, and states."""
 
 
 class Requested(NamedTuple):
@@ -92,12 +124,16 @@ class Requested(NamedTuple):
         Numbers of steps, 0-d integers.
     starts
         Matrix of a start for each chain, used as it is.
+    state
+        Matrix of a row for each chain, as `sample_chains` returns it: chains take ``n_draws`` steps
+        more, without a warm-up. A matrix of no rows starts new chains.
     """
 
     seed: TensorVariable
     n_warmup: TensorVariable
     n_draws: TensorVariable
     starts: TensorVariable | None = None
+    state: TensorVariable | None = None
 
 
 @dataclass(frozen=True)
@@ -141,45 +177,63 @@ def sample_chains(
         Variables that the density uses.
     settings
         How the chains are sampled.
+
+    Returns
+    -------
+    dict
+        The results `OUTPUTS`, and `NEXT_STATE` if a state was requested.
     """
-    seed, n_warmup, n_draws, starts = requested
-    plan = schedule(n_warmup, n_warmup + n_draws)
+    seed, n_warmup, n_draws, starts, state = requested
+    begin, n_dropped = pt.constant(np.int64(0)), n_warmup
+    if state is not None:
+        # The counters of random numbers go on behind the longest run.
+        begin = pt.max(pt.concatenate([pt.zeros(1), state[:, -1]])).astype("int64")
+        n_dropped = pt.switch(state.shape[0] > 0, 0, n_warmup)
+        n_warmup = pt.switch(state.shape[0] > 0, begin, n_warmup)
+    plan = schedule(n_warmup, n_dropped + n_draws, begin)
     sample = partial(_sample, density, settings)
     run = _in_lockstep if settings.lockstep else _in_turn
-    results = run(sample, Chains(center, seed, n_warmup, plan, data, starts), settings.max_depth)
-    return dict(zip(OUTPUTS, results, strict=True))
+    chains = Chains(center, seed, begin, n_dropped, plan, data, starts, state)
+    results = run(sample, chains, settings.max_depth)
+    names = OUTPUTS if state is None else (*OUTPUTS, NEXT_STATE)
+    return dict(zip(names, results, strict=True))
 
 
 def _in_turn(sample: Sampler, chains: Chains, max_depth: int) -> list[TensorVariable]:
     """Return the results of chains that run one after another."""
-    center, seed, n_warmup, plan, data, starts = chains
+    center, seed, begin, n_dropped, plan, data, starts, state = chains
 
-    def chain(seed: TensorVariable, *variables: TensorVariable) -> list[TensorVariable]:
+    def chain(
+        seed: TensorVariable, i: TensorVariable, *variables: TensorVariable
+    ) -> list[TensorVariable]:
         rest = list(variables)
         start = None if starts is None else rest.pop(0)
-        center, n_warmup, *fixed = rest
+        center, begin, n_dropped, *fixed = rest
+        before = None if state is None else fixed.pop(0)
         rows, data = Schedule(*fixed[: len(plan)]), fixed[len(plan) :]
-        drawn = _numbers(seed, rows.is_warmup.shape[0], center.shape[0], max_depth)
-        traces, is_finite = sample(data, center, start, drawn, rows)
-        return [*(trace[n_warmup:] for trace in traces), is_finite]
+        drawn = _numbers(seed, rows.is_warmup.shape[0], center.shape[0], max_depth, begin)
+        traces, others = sample(data, Origin(center, start, before, i, begin), drawn, rows)
+        return [*(trace[n_dropped:] for trace in traces), *others]
 
-    sequences = [seed] if starts is None else [seed, starts]
-    fixed = [center, n_warmup, *plan, *data]
+    sequences = [seed, pt.arange(seed.shape[0])]
+    sequences += [] if starts is None else [starts]
+    states = [] if state is None else [state]
+    fixed = [center, begin, n_dropped, *states, *plan, *data]
     return pytensor.scan(chain, sequences, non_sequences=fixed, return_updates=False, name="chains")
 
 
 def _in_lockstep(sample: Sampler, chains: Chains, max_depth: int) -> list[TensorVariable]:
     """Return the results of chains that take each leapfrog step together."""
-    center, seed, n_warmup, plan, data, starts = chains
+    center, seed, begin, n_dropped, plan, data, starts, state = chains
 
     def numbers(
-        seed: TensorVariable, n_steps: TensorVariable, size: TensorVariable
+        seed: TensorVariable, n_steps: TensorVariable, size: TensorVariable, begin: TensorVariable
     ) -> list[TensorVariable]:
-        return list(_numbers(seed, n_steps, size, max_depth))
+        return list(_numbers(seed, n_steps, size, max_depth, begin))
 
     size, n_steps, n_chains = center.shape[0], plan.is_warmup.shape[0], seed.shape[0]
     normals, uniforms, jitters = pytensor.scan(
-        numbers, [seed], non_sequences=[n_steps, size], return_updates=False, name="numbers"
+        numbers, [seed], non_sequences=[n_steps, size, begin], return_updates=False, name="numbers"
     )
     # A loop over no chains has lost the sizes of a row.
     drawn = Numbers(
@@ -187,15 +241,20 @@ def _in_lockstep(sample: Sampler, chains: Chains, max_depth: int) -> list[Tensor
         pt.moveaxis(uniforms.reshape((n_chains, n_steps, max_depth, 3)), 0, -1),
         jitters.reshape((n_chains, ATTEMPTS, size)).swapaxes(0, 1),
     )
-    traces, is_finite = sample(data, center, starts, drawn, plan)
-    return [*(_by_chain(trace[n_warmup:], seed, size) for trace in traces), is_finite]
+    origin = Origin(center, starts, state, slice(None), begin)
+    traces, others = sample(data, origin, drawn, plan)
+    return [*(_by_chain(trace[n_dropped:], seed, size) for trace in traces), *others]
 
 
 def _numbers(
-    seed: TensorVariable, n_steps: TensorVariable, size: TensorVariable, max_depth: int
+    seed: TensorVariable,
+    n_steps: TensorVariable,
+    size: TensorVariable,
+    max_depth: int,
+    begin: TensorVariable,
 ) -> Numbers:
     """Return the random numbers of a chain."""
-    normals, uniforms = numbers_of_steps(seed, n_steps, size, max_depth)
+    normals, uniforms = numbers_of_steps(seed, n_steps, size, max_depth, begin)
     _, starts = StandardUniform("float64")(state_of_seed(seed, _STARTS), ATTEMPTS * size)
     return Numbers(normals, uniforms, (2.0 * starts - 1.0).reshape((ATTEMPTS, size)))
 
@@ -226,16 +285,49 @@ def _sample(
     density: Density,
     settings: Settings,
     data: Sequence[TensorVariable],
-    center: TensorVariable,
-    given: TensorVariable | None,
+    origin: Origin,
     numbers: Numbers,
     plan: Schedule,
-) -> tuple[list[TensorVariable], TensorVariable]:
-    """Return the traces of all steps, and whether the starts are finite."""
-    first, is_finite = _start(density, data, center, given, numbers.jitters)
+) -> tuple[list[TensorVariable], list[TensorVariable]]:
+    """Return the traces of all steps; whether the starts are finite, and rows of the state."""
+    center, given, state, i, begin = origin
+    start, is_finite = _start(density, data, center, given, numbers.jitters)
+    now = first_state(start)
+    if state is not None:
+        row = ifelse(state.shape[0] > 0, state[i], _row_of(now, begin))
+        now = _state_of(row, center.shape[0], density, data)
+        is_finite = _is_finite(now.draw.log_density, now.draw.gradient)
     rows = numbers.normals, numbers.uniforms
-    _, traces = take_steps(density, settings, first_state(first), rows, plan, data)
-    return traces, is_finite
+    after, traces = take_steps(density, settings, now, rows, plan, data)
+    if state is None:
+        return traces, [is_finite]
+    return traces, [is_finite, _row_of(after, begin + plan.is_warmup.shape[0])]
+
+
+def _row_of(now: ChainState, count: TensorVariable) -> TensorVariable:
+    """Return the numbers of a chain after its warm-up: of each coordinate, and three more."""
+    (x, log_density, gradient), log_step = now.draw, now.step_size.log_step
+    last = [log_density, log_step, pt.zeros_like(log_density) + count]
+    return pt.concatenate([x, gradient, now.scale.scale, pt.stack(last, axis=-1)], axis=-1)
+
+
+def _state_of(
+    row: TensorVariable, size: TensorVariable, density: Density, data: Sequence[TensorVariable]
+) -> ChainState:
+    """Return the state of a chain from its numbers, with the density of the present data."""
+    x, gradient, scale = (row[..., k * size : (k + 1) * size] for k in range(3))
+    log_density, log_step = row[..., 3 * size], row[..., 3 * size + 1]
+    value, slope = density(x, *data)
+    # Of equal data, the numbers of the row are kept, in every bit: two places of a graph may round
+    # a density differently.
+    is_same = pt.abs(value - log_density) <= 1e-9 * pt.abs(log_density)
+    draw = State(
+        x,
+        pt.switch(is_same, log_density, value),
+        pt.switch(is_same[..., None], gradient, slope),
+    )
+    first = first_scale(x, gradient)
+    return ChainState(draw, first_step_size(log_step), first._replace(scale=scale))
 
 
 def first_state(start: State) -> ChainState:

@@ -22,7 +22,7 @@ from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.exporting.requests.options import ExportOptions
 from pytensor_onnx.operators.dims import Dims, dims_of
 from pytensor_onnx.progress import working
-from pytensor_onnx.pymc.chains import POSITION, Requested, Settings, sample_chains
+from pytensor_onnx.pymc.chains import POSITION, STATE, Requested, Settings, sample_chains
 from pytensor_onnx.pymc.inputs import Inputs
 from pytensor_onnx.pymc.making import Details, make_program, read_options, vectorized_graph
 from pytensor_onnx.pymc.model_arguments import read_strings, shared_name, unknown
@@ -41,6 +41,7 @@ def export_sampler(
     variables: Sequence[str] | None = None,
     unconstrained: bool = False,
     start: bool = False,
+    state: bool = False,
     data: str | Iterable[str] = "inputs",
     max_tree_depth: int = 10,
     target_accept: float = 0.8,
@@ -73,6 +74,11 @@ def export_sampler(
         Whether the file has an input ``start``, one point for each chain. Without it, chains start
         around the initial point of the model, each coordinate moved by a uniform number in (-1, 1),
         up to 100 times until the log-density and its gradient are finite.
+    state
+        Whether the file has an input ``state`` and an output ``next_state``, a row for each chain:
+        its position, gradient and scales, log-density, logarithm of the step size, and number of
+        steps. Chains go on from the rows of an earlier call for ``draws`` steps, without a warm-up;
+        with no rows, new chains start.
     data
         As in `export_logp`.
     max_tree_depth
@@ -125,10 +131,11 @@ def export_sampler(
     seed, n_warmup, n_draws = pt.lvector("seed"), pt.lscalar("warmup"), pt.lscalar("draws")
     shape = (None, *graph.point.type.shape)
     starts = pt.tensor("start", dtype="float64", shape=shape) if start else None
+    rows = pt.matrix(STATE, dtype="float64") if state else None
     results = sample_chains(
         density,
         _center(graph),
-        Requested(seed, n_warmup, n_draws, starts),
+        Requested(seed, n_warmup, n_draws, starts, rows),
         further,
         Settings(lockstep, max_tree_depth, target_accept),
     )
@@ -142,7 +149,7 @@ def export_sampler(
     description = {"max_tree_depth": max_tree_depth, "target_accept": target_accept}
     return make_program(
         graph,
-        _inputs(graph, seed, n_warmup, n_draws, starts),
+        _inputs(graph, seed, n_warmup, n_draws, starts, rows),
         {**outputs, **results},
         read,
         description={"sampler": description},
@@ -202,6 +209,7 @@ def _inputs(
     n_warmup: TensorVariable,
     n_draws: TensorVariable,
     starts: TensorVariable | None,
+    state: TensorVariable | None,
 ) -> Inputs:
     """Return the inputs of the file, with values for its verification."""
     given = Inputs()
@@ -211,6 +219,9 @@ def _inputs(
     if starts is not None:
         axes = {0: CHAIN} if graph.point.type.shape != (None,) else {0: CHAIN, 1: f"{POINT}_size"}
         given.add(starts, graph.start[None], axes)
+    if state is not None:
+        width = 3 * graph.start.size + 3
+        given.add(state, np.zeros((0, width)), {0: f"{STATE}_rows", 1: f"{STATE}_size"})
     given.add_data(graph)
     return given
 

@@ -17,6 +17,7 @@ from pymc.stats.convergence import log_warnings, run_convergence_checks
 from xarray import DataTree
 
 from pytensor_onnx.errors import ArgumentError
+from pytensor_onnx.pymc.chains import NEXT_STATE
 from pytensor_onnx.pymc.model_arguments import check_model
 from pytensor_onnx.pymc.model_graphs import POINT
 from pytensor_onnx.pymc.provenance import METADATA, RENAMED
@@ -123,6 +124,7 @@ def to_datatree(
     if "tree_depth" in statistics:
         largest = told["sampler"]["max_tree_depth"]
         statistics["reached_max_treedepth"] = statistics["tree_depth"] >= largest
+    arrays.pop(NEXT_STATE, None)
     unconstrained = arrays.pop(POINT, None)
     if unconstrained is not None:
         arrays = {**_values_of(unconstrained, told), **arrays}
