@@ -195,6 +195,7 @@ def _sampled(
     if not all(np.isfinite(x).all() for x in data.values()):
         return None
     numbers = {"seed": [seed], "warmup": warmup, "draws": steps}
-    results: Sequence[np.ndarray] = program(**numbers, **data)
+    # A call of the program would raise for the start.
+    results: Sequence[np.ndarray] = program.session.run(program.feed((), {**numbers, **data}))
     names = [str(value.name) for value in program.model.graph.outputs]
     return results if results[names.index("finite_start")].all() else None

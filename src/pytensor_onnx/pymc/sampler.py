@@ -57,7 +57,7 @@ def export_sampler(
     each variable, of shape ``(chain, draw, ...)``, and the statistics ``lp`` (log-density),
     ``energy``, ``diverging``, ``tree_depth``, ``n_steps``, ``acceptance_rate`` and ``step_size`` of
     each draw. ``finite_start`` is false for a chain whose log-density is not finite where it
-    starts; its draws then mean nothing.
+    starts; its draws then mean nothing, and a call of the program raises `RunError`.
 
     Parameters
     ----------

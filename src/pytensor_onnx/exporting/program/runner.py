@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx_ir as ir
 
-from pytensor_onnx.errors import InputError
+from pytensor_onnx.errors import InputError, RunError
 from pytensor_onnx.exporting.requests.signature import PlainInputs
 from pytensor_onnx.exporting.requests.state_files import write_state
 from pytensor_onnx.exporting.verification.divergence import Conversion
 from pytensor_onnx.exporting.verification.pickling import dump_conversion, load_conversion
+from pytensor_onnx.graph.model_reading import stored_mapping
 from pytensor_onnx.running.session import Session, SessionOptions
 from pytensor_onnx_scoring.exact_casts import exactly
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 
 _SESSIONS = ("session", "session_of_file")
+_FINITE_START = "finite_start"
 
 
 class Runner:
@@ -134,6 +136,8 @@ class Runner:
         ------
         InputError
             If an argument does not fit its input, is missing, or is given twice.
+        RunError
+            If a chain of a sampler starts where its density is not finite.
 
         Examples
         --------
@@ -166,9 +170,19 @@ class Runner:
         self._fit_state()
         results = self.session.run({**feed, **self.state})
         n_results = len(results) - len(states)
+        if self._start_output is not None:
+            _check_starts(results[self._start_output])
         # One call of C, in which no handler of a signal runs: all values or none.
         self.state.update(zip([x.name for x in states], results[n_results:], strict=True))
         return self.conversion.signature.results(results[:n_results])
+
+    @cached_property
+    def _start_output(self) -> int | None:
+        """Position of the output of a sampler that tells which chains have a finite start."""
+        if "sampler" not in stored_mapping(self.conversion.model.metadata_props, "pymc"):
+            return None
+        names = list(self.conversion.output_names)
+        return names.index(_FINITE_START) if _FINITE_START in names else None
 
     def _fit_state(self) -> None:
         """Convert values that a caller has set to the dtypes of the state, where none changes."""
@@ -304,4 +318,16 @@ class Runner:
             conversion.owners,
             {**self.feed(arguments, named), **self.state},
             calls,
+        )
+
+
+def _check_starts(finite: np.ndarray) -> None:
+    """Raise for chains that do not start where the log-density and its gradient are finite."""
+    lost = np.flatnonzero(~finite)
+    if len(lost):
+        chains = ", ".join(map(str, lost))
+        raise RunError(
+            f"the log-density or its gradient is not finite where chains start: {chains}. "
+            "model.debug() tells the variables. Give other points: the input start of "
+            "export_sampler(..., start=True)"
         )
