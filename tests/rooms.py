@@ -87,11 +87,12 @@ ROOMS = {
         "ONNX models as PyTensor graphs: reading, operators",
         *("graph", "operators", "ops", "functions", "nn", "rewriting"),
     ),
+    "pictures": room("pictures of graphs", "graph", "operators"),
     "exporting": room(
         "exports: requests, verification, the program, files",
         *("graph", "rewriting", "conversion", "pipeline", "targets", "running", "ml"),
         *("dynamic_axes", "named_dims", "encodings", "operators", "ops", "digests", "passes"),
-        *("importing", "web"),
+        *("importing", "web", "pictures"),
     ),
     "pymc": room(
         "PyMC models: densities, predictors, samplers",
@@ -106,7 +107,7 @@ ROOMS = {
     "cli": room(
         "the command line",
         *("dispatch", "exporting", "functions", "graph", "kernels", "native", "pymc", "web"),
-        *("registered_mode", "serving", ""),
+        *("registered_mode", "serving", "pictures", ""),
     ),
     "registered_mode": room("registers mode ONNX with PyTensor, which loads at its first use"),
     "__main__": room("`python -m pytensor_onnx`"),

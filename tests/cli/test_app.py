@@ -113,6 +113,17 @@ def test_inspect_lists_nodes_and_functions(special):
     assert len(found["functions"][0]["nodes"]) == len(functions) - 1
 
 
+def test_inspect_draws_the_graph(special, tmp_path):
+    picture = tmp_path / "graph.svg"
+    assert "graph.svg" in run("inspect", special, "--svg", "-o", picture).output
+    assert "Tan" in picture.read_text(encoding="utf-8")
+    assert json.loads(run("inspect", special, "--svg", "-o", picture, "--json").output) == {
+        "file": str(special),
+        "svg": str(picture),
+    }
+    assert run("inspect", special, "-o", picture).exit_code == 2
+
+
 def test_inspect_tells_what_an_import_makes_of_a_file_or_all_that_stops_it(special, tmp_path):
     assert "from_onnx imports" in run("inspect", special, "--import").output
     assert json.loads(run("inspect", special, "--import", "--json").output)["obstacles"] == []

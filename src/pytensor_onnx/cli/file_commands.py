@@ -37,9 +37,18 @@ if TYPE_CHECKING:
 @click.option(
     "--import", "imports", is_flag=True, help="Tell what from_onnx imports, or all that stops it."
 )
+@click.option("--svg", is_flag=True, help="Draw the graph as an SVG file.")
+@click.option("--output", "-o", type=NEW_PATH, help="File of --svg. [default: FILE.svg]")
 @with_json
 def inspect(
-    file: Path, nodes: bool, functions: bool, pytensor: bool, imports: bool, as_json: bool
+    file: Path,
+    nodes: bool,
+    functions: bool,
+    pytensor: bool,
+    imports: bool,
+    svg: bool,
+    output: Path | None,
+    as_json: bool,
 ) -> None:
     """Show the contents of an ONNX file.
 
@@ -48,7 +57,18 @@ def inspect(
     from pytensor_onnx.cli.inspection import inspect_file, inspect_import
     from pytensor_onnx.cli.terminal import import_tables, inspection_tables
 
-    if imports:
+    if output and not svg:
+        raise click.UsageError("--output is the file of --svg.")
+    if svg:
+        from pytensor_onnx.graph.model_reading import read_model
+        from pytensor_onnx.pictures.graph_picture import draw_graph
+
+        picture = draw_graph(read_model(file)).save(output or file.with_suffix(".svg"))
+        if as_json:
+            print_json({"file": str(file), "svg": str(picture)})
+        else:
+            show(f"wrote {picture}")
+    elif imports:
         with working("importing"):
             found = inspect_import(file)
         if as_json:

@@ -34,6 +34,7 @@ from pytensor_onnx.running.fingerprint import Fingerprint, fingerprint_of
 from pytensor_onnx.running.session import SessionOptions, kernels_of
 
 if TYPE_CHECKING:
+    from pytensor_onnx.pictures.graph_picture import Drawing
     from pytensor_onnx.web.single_file import Page
 
 
@@ -174,6 +175,31 @@ class ONNXProgram(Runner):
             file = self.save(Path(folder, "model.onnx"))
             state = write_state(Path(folder, "state.npz"), self.state, 0) if self.state else None
             return make_page(file, page=description, state=state, height=height)
+
+    def draw(self) -> Drawing:
+        """Return a picture of the graph, which a notebook shows.
+
+        Boxes are operators, functions and loops, with their small constants, and the names and
+        shapes of weights; below each stand dtype and shape of its result. Graphs of more than 40
+        nodes are drawn by blocks, equal ones once.
+
+        Returns
+        -------
+        Drawing
+            The picture: ``str(picture)`` is its SVG, and ``picture.save("graph.svg")`` writes it.
+
+        Examples
+        --------
+        >>> import pytensor.tensor as pt
+        >>> from pytensor_onnx import export_onnx
+        >>> x = pt.vector("x")
+        >>> picture = export_onnx([x], {"total": pt.exp(x).sum()}).draw()
+        >>> [name in str(picture) for name in ("Exp", "ReduceSum", "total")]
+        [True, True, True]
+        """
+        from pytensor_onnx.pictures.graph_picture import draw_graph
+
+        return draw_graph(self.model, self.conversion.lines)
 
     def _vectors(self) -> Vectors:
         from pytensor_onnx.exporting.verification.making_vectors import make_vectors
