@@ -48,7 +48,9 @@ class Details:
     Attributes
     ----------
     output_axes
-        Names of the axes of unknown size that all outputs begin with.
+        Names of the axes of unknown size that outputs begin with.
+    others
+        Names of the outputs in the model that begin with other axes.
     columns
         Names of the columns, by the names of inputs and outputs in the model; others than those
         of the file do not count.
@@ -60,6 +62,7 @@ class Details:
     """
 
     output_axes: Mapping[int, str] = field(default_factory=dict)
+    others: Collection[str] = ()
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
     verified_length: int | None = None
     share_data: bool = False
@@ -131,8 +134,10 @@ def make_program(
     program.model.metadata_props[METADATA] = provenance(
         graph, given, share_data=details.share_data, **{RENAMED: renamed}, **description
     )
+    others = {names[name] for name in details.others}
     for value in program.model.graph.outputs:
-        _name_axes(value, output_axes)
+        if value.name not in others:
+            _name_axes(value, output_axes)
     describe_rows(program.model, features)
     if options.verify:
         _verify(program, inputs, details.verified_length)

@@ -23,6 +23,7 @@ from pytensor_onnx.exporting.requests.options import ExportOptions
 from pytensor_onnx.operators.dims import Dims, dims_of
 from pytensor_onnx.progress import working
 from pytensor_onnx.pymc.chains import POSITION, STATE, Requested, Settings, sample_chains
+from pytensor_onnx.pymc.diagnostics import OF_CHAINS, diagnostics_of
 from pytensor_onnx.pymc.inputs import Inputs
 from pytensor_onnx.pymc.making import Details, make_program, read_options, vectorized_graph
 from pytensor_onnx.pymc.model_arguments import read_strings, shared_name, unknown
@@ -42,6 +43,7 @@ def export_sampler(
     unconstrained: bool = False,
     start: bool = False,
     state: bool = False,
+    diagnostics: bool = False,
     data: str | Iterable[str] = "inputs",
     max_tree_depth: int = 10,
     target_accept: float = 0.8,
@@ -79,6 +81,11 @@ def export_sampler(
         its position, gradient and scales, log-density, logarithm of the step size, and number of
         steps. Chains go on from the rows of an earlier call for ``draws`` steps, without a warm-up;
         with no rows, new chains start.
+    diagnostics
+        Whether the file has the outputs ``rhat_x``, ``ess_bulk_x`` and ``ess_tail_x`` for each
+        variable x, of its shape: rank-normalised split R-hat and effective numbers of draws, as
+        ArviZ computes them; and, for each chain, ``bfmi``, the estimated fraction of missing
+        information, and ``divergences``, their number.
     data
         As in `export_logp`.
     max_tree_depth
@@ -144,16 +151,28 @@ def export_sampler(
         if name in results:
             raise shared_name(name)
     outputs = values_of_points(graph, positions, wanted)
+    told: dict[str, TensorVariable] = {}
+    if diagnostics:
+        told = diagnostics_of(outputs, results["energy"], results["diverging"])
+        for name in wanted:
+            if name in told:
+                raise shared_name(name)
     if unconstrained:
         outputs[POINT] = positions
-    description = {"max_tree_depth": max_tree_depth, "target_accept": target_accept}
+    description: dict[str, Any] = {"max_tree_depth": max_tree_depth, "target_accept": target_accept}
+    if diagnostics:
+        description["diagnostics"] = [*told]
     return make_program(
         graph,
         _inputs(graph, seed, n_warmup, n_draws, starts, rows),
-        {**outputs, **results},
+        {**outputs, **results, **told},
         read,
         description={"sampler": description},
-        details=Details(output_axes={0: CHAIN, 1: DRAW}, share_data=share_data),
+        details=Details(
+            output_axes={0: CHAIN, 1: DRAW},
+            others={name for name in told if name not in OF_CHAINS},
+            share_data=share_data,
+        ),
     )
 
 

@@ -125,6 +125,8 @@ def to_datatree(
         largest = told["sampler"]["max_tree_depth"]
         statistics["reached_max_treedepth"] = statistics["tree_depth"] >= largest
     arrays.pop(NEXT_STATE, None)
+    for name in told["sampler"].get("diagnostics", ()):
+        arrays.pop(name)
     unconstrained = arrays.pop(POINT, None)
     if unconstrained is not None:
         arrays = {**_values_of(unconstrained, told), **arrays}
