@@ -63,6 +63,14 @@ def test_small_constants_are_texts_and_weights_have_names_and_shapes():
     assert "float64 x_dim0 × 4" in lines["MatMul"]
 
 
+def test_open_ends_of_slices_and_branches_of_where_are_told():
+    x = pt.vector("x")
+    y = export_onnx([x], pt.where(x > 0, 3.0, x[::-1]), verify=False).draw()
+    lines = {box[0]: box[1:] for box in boxes(y)["node"]}
+    assert "ends −∞" in lines["Slice"]
+    assert "then 3.0" in lines["Where"]
+
+
 def test_a_function_is_one_box_without_its_dtype():
     x = pt.vector("x")
     found = boxes(export_onnx([x], pt.erf(x), verify=False).draw())

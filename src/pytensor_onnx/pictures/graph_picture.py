@@ -26,6 +26,9 @@ MOST_NODES = 40
 
 _MOST_BLOCKS, _MOST_INPUTS = 30, 6
 _SMALL, _LONGEST = 6, 30
+_OPEN_END = 2**31 - 1
+"""Integer from which on a bound of a slice stands for the end of the axis."""
+
 _SYMBOLS = {"Add": "+", "Sub": "−", "Mul": "×", "Div": "÷", "Pow": "^", "Less": "<"} | {
     "Greater": ">", "Equal": "=", "LessOrEqual": "≤", "GreaterOrEqual": "≥", "MatMul": "@"
 }  # fmt: skip
@@ -289,6 +292,8 @@ class _Picture:
         return _short(f"{self._parameter(node, i, function)} {text}".strip()), ""
 
     def _parameter(self, node: ir.Node, i: int, function: ir.Function | None) -> str:
+        if node.op_type == "Where" and not node.domain:
+            return ("if", "then", "else")[i]
         if function is not None:
             name = str(function.inputs[i].name)
             return "" if re.fullmatch(r"[a-z]\d*", name) else name
@@ -461,6 +466,8 @@ def _number(element: object) -> str:
         return f"{text}.0".replace("-", "−") if is_whole else text.replace("-", "−")
     if isinstance(element, bytes):
         return element.decode(errors="replace")
+    if isinstance(element, int) and abs(element) >= _OPEN_END:
+        return "∞" if element > 0 else "−∞"
     return str(element).replace("-", "−")
 
 
@@ -527,4 +534,4 @@ def _width(text: str, size: float) -> float:
     """Estimate the width of a text, as system fonts have it, rather too large."""
     narrow = sum(c in "iljtfr.,:;()[]'| !" for c in text)
     wide = sum(c in "mwMW@×→÷…" or "A" <= c <= "Z" for c in text)
-    return size * (0.36 * narrow + 0.76 * wide + 0.58 * (len(text) - narrow - wide))
+    return size * (0.36 * narrow + 0.76 * wide + 0.61 * (len(text) - narrow - wide))
