@@ -358,12 +358,15 @@ class _Picture:
                 # Edges of one value share these pieces, which are drawn once.
                 bottom = layout.bottoms[point.layer - 1]
                 bend = _bend(x, bottom, point.x, point.y)
-                drawn[f"M{x:.1f} {y:.1f}V{bottom:.1f}{bend}"] = None
+                drawn |= {
+                    f"M{x:.1f} {y:.1f}V{bottom:.1f}": None,
+                    f"M{x:.1f} {bottom:.1f}{bend}": None,
+                }
                 x, y = point.x, point.y
             end = layout.cells[stop]
             bottom = layout.bottoms[end.layer - 1]
             bend = _bend(x, bottom, targets[number], end.y - 5)
-            drawn[f"M{x:.1f} {y:.1f}V{bottom:.1f}{bend}"] = None
+            drawn |= {f"M{x:.1f} {y:.1f}V{bottom:.1f}": None, f"M{x:.1f} {bottom:.1f}{bend}": None}
             x, y = targets[number], end.y - 1
             yield f'<path class="tip" d="M{x:.1f} {y:.1f}l-3.5 -6h7z"/>'
         yield from (f'<path d="{path}"/>' for path in drawn)
