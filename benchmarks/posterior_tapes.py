@@ -107,8 +107,8 @@ def measure(names: list[str] | None = None) -> Table:
             "effective draws a second",
         ],
         note=f"NUTS with {CHAINS} chains of {WARMUP} warm-up steps and {DRAWS} draws on one core, "
-        "in seconds of the processor, without the time of compiling: the tape's chains in "
-        f"lockstep in Node {version}, nutpie's one after another. The effective draws are those of "
+        "in seconds of the processor, without the time of compiling: the tape in "
+        f"Node {version}. The effective draws are those of "
         "the worst variable, for the seconds in the column before; the means differ from nutpie's "
         f"by at most so many standard deviations. † has fewer than {SETTLED} effective draws by "
         "the tape or by nutpie, too few to compare. pymcwasm states its numbers for another "

@@ -167,7 +167,7 @@ def measure(names: list[str] | None = None) -> Table:
         "compiled code; warm is the time of a second trace in the same process, for which PyMC "
         "compiles its functions again. The effective draws are those of the worst variable "
         "in the warm time; steps are leapfrog steps of a draw. `onnx_file` is the exported "
-        "sampler, its chains in lockstep.",
+        "sampler.",
     )
     for name in names or SAMPLED:
         cold, warm = {}, {}

@@ -105,7 +105,7 @@ def measure(names: list[str] | None = None) -> Table:
     table = Table(
         "Samplers of PyMC models as tapes",
         ["model", "files, kB", "load, s", "first run, s", "run, s", "native, s"],
-        note=f"NUTS with {CHAINS} chains of {WARMUP} warm-up steps and {DRAWS} draws in lockstep, "
+        note=f"NUTS with {CHAINS} chains of {WARMUP} warm-up steps and {DRAWS} draws, "
         "in Node on one core: the files that a page loads for it, and the least of "
         f"{ROUNDS} runs beside the first one. Native is the same tape in the native library.",
     )

@@ -300,3 +300,17 @@ def test_errors_come_before_a_file_is_written(
     with pytest.raises((ArgumentError, TypeError), match=message):
         export_sampler(built, tmp_path / "sampler.onnx", **options)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("rows", "in_lockstep"), [(50, True), (201, False)])
+def test_chains_of_models_with_large_data_run_in_turn(rows, in_lockstep):
+    with pm.Model() as model:
+        mu = pm.Normal("mu")
+        pm.Normal("y", mu, observed=pm.Data("seen", np.zeros(rows)))
+    same, other = (
+        export_sampler(model, lockstep=lockstep, verify=False).proto.graph
+        for lockstep in (in_lockstep, not in_lockstep)
+    )
+    found = [x.op_type for x in export_sampler(model, verify=False).proto.graph.node]
+    assert found == [x.op_type for x in same.node]
+    assert found != [x.op_type for x in other.node]
