@@ -14,7 +14,7 @@ from pytensor_onnx.errors import InputError, PyTensorONNXError, UncoveredError, 
 from tests.kernels.conftest import assert_same_bits
 from tests.kernels.test_functions import narrow_vectors
 from tests.native.machines import digest
-from tests.web.tapes import natively, needs_tapes
+from tests.web.tapes import natively, needs_tapes, run_in_node
 
 OPTIONS = SessionOptions(reproducible=True)
 
@@ -118,7 +118,7 @@ def test_without_the_library_there_is_no_such_session(options):
 def test_results_have_equal_bits_on_three_kinds_of_machines(name, tmp_path):
     """Models of the page on reproducible results: natively, without AVX2, and in Node."""
     pytest.importorskip("pymc")
-    from scripts.reproducible import NINE, in_node
+    from scripts.reproducible import NINE, of_tape
 
     needs_tapes()
     program, feed = NINE[name]()
@@ -130,5 +130,5 @@ def test_results_have_equal_bits_on_three_kinds_of_machines(name, tmp_path):
             session = natively(path)
             names = [x.name for x in session.get_outputs()]
             found.append(dict(zip(names, session.run(None, feed), strict=True)))
-    found.append(in_node(program, feed))
+    found.append(of_tape(run_in_node, program, feed))
     assert len({digest([x[name] for name in sorted(x)]) for x in found}) == 1
