@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pymc as pm
 from pymc.model.fgraph import clone_model
-from pytensor.graph.basic import Constant
+from pytensor.compile.mode import Mode
 from scipy import stats  # type: ignore[import-untyped]
 
 from pytensor_onnx.errors import ArgumentError
@@ -19,6 +19,8 @@ from pytensor_onnx.pymc.sampler import export_sampler
 
 BINS = 20
 """Bins of the ranks, at most; each has at least five ranks."""
+
+PYTHON = Mode(linker="py", optimizer=None)
 
 SUSPICIOUS = 0.01
 """Probability of a false alarm."""
@@ -119,7 +121,7 @@ def calibrate(
     Raises
     ------
     ArgumentError
-        If the model has no observed variables, computed values of them, or discrete free ones.
+        If the model has no observed variables, or discrete free ones.
 
     Examples
     --------
@@ -175,13 +177,9 @@ def _with_containers(model: pm.Model) -> tuple[pm.Model, dict[str, str]]:
         if value in copy.data_vars:
             containers[str(rv.name)] = str(value.name)
             continue
-        if not isinstance(value, Constant):
-            raise ArgumentError(
-                f"the observed values of {rv.name} are computed: give them as an array or a pm.Data"
-            )
         name = f"{rv.name}_data"
         with copy:
-            data = pm.Data(name, value.data)
+            data = pm.Data(name, value.eval(mode=PYTHON))
         copy.rvs_to_values[rv] = data
         copy.values_to_rvs[data] = copy.values_to_rvs.pop(value)
         containers[str(rv.name)] = name
