@@ -106,7 +106,7 @@ def test_the_page_is_usable_by_keyboard_and_on_a_phone(page):
 def test_a_digit_that_is_drawn_is_recognised(browser, tmp_path):
     build = pytest.importorskip("web.digits.build", reason="scikit-learn is not installed")
     with opened_page(browser, build.build(tmp_path / "site")) as (opened, _):
-        opened.get_by_text("Give pixels to run the model").wait_for()
+        opened.get_by_text("Draw something on the black field").wait_for()
         box = opened.locator("canvas").bounding_box()
         places = [(0.3, 0.25), (0.7, 0.25), (0.6, 0.5), (0.5, 0.8)]
         points = [(box["x"] + u * box["width"], box["y"] + v * box["height"]) for u, v in places]
@@ -119,4 +119,4 @@ def test_a_digit_that_is_drawn_is_recognised(browser, tmp_path):
         assert results(opened)["probabilities[7]"] > 0.5
         keep_screenshot(opened, "digits")
         opened.get_by_role("button", name="Clear").click()
-        opened.get_by_text("Give pixels to run the model").wait_for()
+        opened.get_by_text("Draw something on the black field").wait_for()
