@@ -25,7 +25,7 @@ INTRODUCTION = """\
 # All of posteriordb
 
 [posteriordb](https://github.com/stan-dev/posteriordb) is a public collection of posteriors with
-data, of which 47 have reference draws. [A fork](https://github.com/twiecki/posteriordb) has PyMC
+data; 47 of them have reference draws. [A fork](https://github.com/twiecki/posteriordb) has PyMC
 models for most of them (commit {commit}). In a clone with the extra `pymc`, nutpie and Numba
 installed, `python -m benchmarks.posteriordb` fetches the fork, measures each posterior in processes
 of their own with bounded time, and writes this page. `--part density`, `calls` and `sampling` run

@@ -1,7 +1,7 @@
-"""What is measured of one posterior, in a process of its own that `benchmarks.posteriordb` starts.
+"""The measurements of one posterior, each part in a process of `benchmarks.posteriordb`.
 
-A part prints each result as a line of JSON once it is known, so that a process that is stopped has
-told what it found, and at which step it was.
+A part prints each step and result as a line of JSON at once, so that a stopped process leaves its
+results and its last step.
 """
 
 from __future__ import annotations

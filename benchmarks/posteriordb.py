@@ -77,7 +77,7 @@ def results_of(
 
 
 def keep(name: str, part: str, checkout: Path, seconds: int, again: bool) -> None:
-    """Measure what is not there yet of a part of a posterior, and write it to its file."""
+    """Take the missing measurements of a part of a posterior, and write them to its file."""
     path = RESULTS / part / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     found = json.loads(path.read_text()) if path.exists() else {}
@@ -94,14 +94,14 @@ def _told(results: dict) -> str:
 
 
 def main() -> None:
-    """Measure what is asked for, and write the page."""
+    """Take the measurements of the arguments, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--part", choices=PARTS, action="append", help="all unless given")
     parser.add_argument("--only", nargs="*", default=[""], help="parts of names of posteriors")
     parser.add_argument("--checkout", type=Path, help="folder; cloned unless given")
     parser.add_argument("--seconds", type=int, default=120, help="limit of a measurement")
     parser.add_argument("--jobs", type=int, default=1, help="measurements at a time")
-    parser.add_argument("--again", action="store_true", help="measure what is there, too")
+    parser.add_argument("--again", action="store_true", help="repeat measurements")
     parser.add_argument("--remark", default="", help="sentence on the machine, for the page")
     given = parser.parse_args()
     checkout = given.checkout or cloned()
@@ -120,7 +120,7 @@ def main() -> None:
 
 
 def measure() -> Table:
-    """Measure what is not there yet, write the page, and return its summary."""
+    """Take the missing measurements, write the page, and return its summary."""
     # The processes of measurements import the main module, which is a small one so.
     subprocess.run([sys.executable, "-m", "benchmarks.posteriordb"], check=True)
     return summary(found_results(cloned()))

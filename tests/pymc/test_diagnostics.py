@@ -26,7 +26,7 @@ def diagnostics():
 
 
 def chains(kind, shape, seed=0):
-    """Draw chains: independent ones, correlated ones, and ones with what makes formulas fail."""
+    """Draw chains: independent, correlated and degenerate ones."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=shape)
     if kind in ("slow", "antithetic"):

@@ -19,7 +19,7 @@ from benchmarks.posteriors import measured
 
 @pytest.fixture
 def checkout(tmp_path):
-    """A collection of one model with two data sets, of which the second has reference draws."""
+    """A collection of one model with two data sets; the second has reference draws."""
     database = tmp_path / "posterior_database"
     for folder in ("models/pymc", "posteriors", "data/data"):
         (database / folder).mkdir(parents=True)

@@ -126,7 +126,7 @@ def inspection_tables(found: Inspection) -> list[Table]:
 
 
 def import_tables(found: ImportInspection) -> list[Table | str]:
-    """Return the table of what an import makes of a file, or of all that stops it."""
+    """Return the table of an imported file's variables, or of the obstacles to its import."""
     if not found.obstacles:
         parts = {"inputs": found.inputs, "outputs": found.outputs}
         texts = [(name, "\n".join(_lines(part))) for name, part in parts.items()]

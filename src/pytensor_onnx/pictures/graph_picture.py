@@ -400,7 +400,7 @@ def _drawn_box(box: _Box, cell: Cell) -> Iterator[str]:
 
 
 def _operands(node: ir.Node) -> Iterator[ir.Value]:
-    """Yield the values that a node takes, those that its bodies take from outside included."""
+    """Yield the operands of a node, and the outer values that its bodies read."""
     yield from (v for v in node.inputs if v is not None)
     for body in bodies_of(node):
         for inner in all_nodes(body):

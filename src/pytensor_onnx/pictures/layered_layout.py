@@ -207,7 +207,7 @@ def _place_horizontally(layers: Sequence[Sequence[Cell]]) -> None:
         for layer in layers[1:] if downwards else reversed(layers[:-1]):
             wanted, weights = [], []
             for cell in layer:
-                # Both sides count in the last sweeps, which straighten what is left.
+                # The last sweeps take the neighbours of both sides, to straighten the edges.
                 sides = cell.above if downwards else cell.below
                 near = [*cell.above, *cell.below] if sweep >= SWEEPS else sides
                 pulls = [_STRAIGHT if c.is_point and cell.is_point else 1.0 for c in near]

@@ -97,7 +97,7 @@ def calibrate(
     Parameters
     ----------
     model
-        The model, with observed data, of which only sizes matter. Other data stay as they are.
+        The model. Simulations replace its observed data, and keep other data.
     simulations
         Number of simulations.
     draws

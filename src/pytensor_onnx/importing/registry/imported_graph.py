@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -30,7 +30,7 @@ from pytensor_onnx.graph.model_reading import state_pairs
 from pytensor_onnx.importing.registry.import_problems import helpful_arguments, unknown_operators
 from pytensor_onnx.importing.registry.known_values import name_axes
 from pytensor_onnx.importing.registry.model_walk import ModelWalk, constant_array, tensor_type
-from pytensor_onnx.importing.registry.reading import cut, read_model
+from pytensor_onnx.importing.registry.reading import check_names, cut, read_model
 from pytensor_onnx.operators.dims import BROADCASTS
 from pytensor_onnx.progress import working
 from pytensor_onnx.user_code import trace_of_caller
@@ -61,8 +61,8 @@ def from_onnx(
         value is given here. A variable makes the graph one of it. A name of a value within the
         file, as of the result of a layer, cuts the graph there: what computes it is left out.
     outputs
-        Names of the outputs, which may be values within the file: the graph is that of what they
-        need. All outputs of the file if None.
+        Names of the outputs, which may be values within the file. Nodes that they do not need are
+        left out. All outputs of the file if None.
     trainable
         Which weights become shared variables: all arrays of floats with at least one axis, but
         running statistics of BatchNormalization; or a function of name and array that tells.
@@ -284,8 +284,8 @@ def build_graph(
         If there is no such input or axis, or a variable does not fit.
     """
     graph = source.model.graph
-    _check_names(given, [str(v.name) for v in graph.inputs], "input")
-    _check_names(source.shapes, _names_of_sizes(graph), "input or axis")
+    check_names(given, [str(v.name) for v in graph.inputs], "input")
+    check_names(source.shapes, _names_of_sizes(graph), "input or axis")
     problems: list[Problem] = []
     environment: dict[Any, Variable] = {}
     inputs: list[TensorVariable] = []
@@ -349,13 +349,6 @@ def _set_traces(results: Sequence[Variable]) -> None:
 
     for _ in walk(results, expand):
         pass
-
-
-def _check_names(given: Iterable[str], known: Collection[str], kind: str) -> None:
-    for name in given:
-        if name not in known:
-            advice = did_you_mean(name, known, f"it has {', '.join(known) or 'none'}")
-            raise ArgumentError(f"the model has no {kind} {name}: {advice}")
 
 
 def _names_of_sizes(graph: ir.Graph) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -150,17 +150,16 @@ def cut(model: ir.Model, given: Collection[str], outputs: Sequence[str] | None) 
     own = [str(value.name) for value in graph.inputs]
     results = {str(value.name): value for node in graph for value in node.outputs if value.name}
     inner = [name for name in given if name not in own]
-    _check_names(inner, [*own, *results], "input or value")
+    check_names(inner, [*own, *results], "input or value")
     if outputs is not None:
-        _check_names(outputs, [*results, *own, *map(str, graph.initializers)], "value")
+        check_names(outputs, [*results, *own, *map(str, graph.initializers)], "value")
     ends = [str(value.name) for value in graph.outputs] if outputs is None else list(outputs)
     if not inner and ends == [value.name for value in graph.outputs]:
         return model
     if not ends:
         raise ArgumentError("outputs= names no value")
     part = ir.convenience.extract(graph, [*own, *inner], ends)
-    read = {value for node in part for value in node.inputs} | set(part.outputs)
-    read |= {value for node in part.all_nodes() for value in node.inputs}
+    read = {value for node in part.all_nodes() for value in node.inputs} | set(part.outputs)
     for value in list(part.inputs):
         if value.name not in given and value not in read:
             part.inputs.remove(value)
@@ -170,11 +169,18 @@ def cut(model: ir.Model, given: Collection[str], outputs: Sequence[str] | None) 
     return made
 
 
-def _check_names(names: Collection[str], known: Collection[str], kind: str) -> None:
+def check_names(names: Iterable[str], known: Collection[str], kind: str) -> None:
+    """Raise for a name that a model does not have.
+
+    Raises
+    ------
+    ArgumentError
+        With the nearest names, or the first ones.
+    """
     for name in names:
         if name not in known:
             few = ", ".join([*list(known)[:20], *["…"] * (len(known) > 20)])
-            advice = did_you_mean(name, known, f"it has {few}")
+            advice = did_you_mean(name, known, f"it has {few or 'none'}")
             raise ArgumentError(f"the model has no {kind} {name}: {advice}")
 
 
