@@ -1,4 +1,6 @@
 /* Operators that take and put elements by indices. */
+#include <stdlib.h>
+
 #include "chains.h"
 #include "planners.h"
 
@@ -301,6 +303,96 @@ static Put put_for(Plan *plan, int dtype, int64_t reduction) {
   }
 }
 
+#ifndef __wasm__
+/* Sums of the parts that known indices add to each element, in the order of the parts. An addition
+ * waits for the one before it of its sum only, so that AT_ONCE sums take the time of one. They are
+ * sorted by their numbers of parts, so that those at once have about as many. */
+enum { AT_ONCE = 8, FEWEST_ADDED = 64 };
+
+typedef struct {
+  int64_t offset; /* of the element */
+  int64_t first, count; /* of the positions of its parts */
+} Sum;
+
+typedef struct Sums {
+  int64_t count;
+  Sum *sum;
+  int32_t *position; /* of the parts of all sums in the updates */
+  void (*run)(char *to, const struct Sums *sums, const char *from);
+} Sums;
+
+#define ADD_SUMS(name, T)                                                                   \
+  static void add_sums_##name(char *to, const Sums *sums, const char *from) {               \
+    const T *part = (const T *)from;                                                        \
+    int64_t k = 0;                                                                          \
+    for (; k + AT_ONCE <= sums->count; k += AT_ONCE) {                                      \
+      const Sum *sum = sums->sum + k;                                                       \
+      const int32_t *at[AT_ONCE];                                                           \
+      T total[AT_ONCE];                                                                     \
+      for (int j = 0; j < AT_ONCE; j++) {                                                   \
+        at[j] = sums->position + sum[j].first;                                              \
+        total[j] = *(T *)(to + sum[j].offset);                                              \
+      }                                                                                     \
+      int64_t shared = sum[0].count;                                                        \
+      for (int64_t i = 0; i < shared; i++) {                                                \
+        for (int j = 0; j < AT_ONCE; j++) total[j] += part[at[j][i]];                       \
+      }                                                                                     \
+      for (int j = 0; j < AT_ONCE; j++) {                                                   \
+        for (int64_t i = shared; i < sum[j].count; i++) total[j] += part[at[j][i]];         \
+        *(T *)(to + sum[j].offset) = total[j];                                              \
+      }                                                                                     \
+    }                                                                                       \
+    for (; k < sums->count; k++) {                                                          \
+      const Sum sum = sums->sum[k];                                                         \
+      T total = *(T *)(to + sum.offset);                                                    \
+      for (int64_t i = 0; i < sum.count; i++) total += part[sums->position[sum.first + i]]; \
+      *(T *)(to + sum.offset) = total;                                                      \
+    }                                                                                       \
+  }
+ADD_SUMS(f64, double)
+ADD_SUMS(f32, float)
+
+static int fewer(const void *a, const void *b) {
+  const Sum *x = a, *y = b;
+  if (x->count != y->count) return x->count < y->count ? -1 : 1;
+  return x->offset < y->offset ? -1 : 1;
+}
+
+static const char *run_sums(Step *step) {
+  const Sums *sums = step->extra;
+  sums->run(step->out, sums, step->in[2]);
+  return NULL;
+}
+
+/* Sort known places of single elements by their sums; NULL for others, and for few. */
+static Sums *sums_of(Plan *plan, const Places *places, const Array *data, int64_t reduction) {
+  const int is_double = data->dtype == FLOAT64;
+  if (reduction != 1 || !places->offset || places->elements != 1) return NULL;
+  if (!is_double && data->dtype != FLOAT32) return NULL;
+  if (places->count < FEWEST_ADDED || places->count < 2 * data->size) return NULL;
+  /* Counts of parts, and then the place of the next position of each element. */
+  int64_t *next = memory(plan, (size_t)(data->size + 1) * sizeof *next), count = 0;
+  for (int64_t i = 0; i < places->count; i++) next[places->offset[i] / places->bytes]++;
+  for (int64_t i = 0; i < data->size; i++) count += next[i] > 0;
+  Sums *made = memory(plan, sizeof *made);
+  made->run = is_double ? add_sums_f64 : add_sums_f32;
+  made->sum = memory(plan, (size_t)count * sizeof *made->sum);
+  made->position = memory(plan, (size_t)places->count * sizeof *made->position);
+  int64_t behind = 0;
+  for (int64_t i = 0; i < data->size; i++) {
+    if (!next[i]) continue;
+    made->sum[made->count++] = (Sum){i * places->bytes, behind, next[i]};
+    behind += next[i];
+    next[i] = behind - next[i];
+  }
+  for (int64_t i = 0; i < places->count; i++) {
+    made->position[next[places->offset[i] / places->bytes]++] = (int32_t)i;
+  }
+  qsort(made->sum, (size_t)made->count, sizeof *made->sum, fewer);
+  return made;
+}
+#endif
+
 static const char *run_put(Step *step) {
   const Places *places = step->extra;
   int64_t found[PLACES];
@@ -321,8 +413,14 @@ static void puts_at(Plan *plan, const Instruction *instruction, Places *places, 
   find_known(plan, instruction, places);
   set_shape(plan, instruction->out[0], data.rank, data.shape);
   copies(plan, instruction->out[0], instruction->in[0]);
+#ifndef __wasm__
+  Sums *sums = sums_of(plan, places, &data, reduction);
+  Step *step = emit(plan, sums ? run_sums : run_put);
+  step->extra = sums ? (void *)sums : places;
+#else
   Step *step = emit(plan, run_put);
   step->extra = places;
+#endif
   reads(plan, &step->in[1], instruction->in[1], 0);
   reads(plan, &step->in[2], instruction->in[2], 0);
   writes(plan, &step->out, instruction->out[0], 0);

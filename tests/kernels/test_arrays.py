@@ -116,6 +116,27 @@ def test_scattered_elements(reduction, dtype, run_both):
         assert_same_bits(found, expected)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("is_sorted", [True, False])
+@pytest.mark.parametrize(("count", "size"), [(64, 32), (300, 1), (2000, 37), (5000, 203)])
+def test_parts_added_at_known_places_are_added_in_their_order(
+    count, size, is_sorted, dtype, run_both
+):
+    rng = np.random.default_rng(count)
+    # Sums of many different numbers of parts.
+    places = (rng.uniform(size=count) ** 3 * size).astype("int64")
+    places = np.sort(places) if is_sorted else places
+    feed = {"a": values(dtype, size), "u": rng.normal(size=count).astype(dtype)}
+    feed["u"][::97] = np.resize([np.inf, -0.0, np.nan, 1e300], len(feed["u"][::97]))
+    node = helper.make_node("ScatterND", ["a", "i", "u"], ["out"], reduction="add")
+    model = model_of([node], feed, {"out": KINDS[dtype]}, {"i": places[:, None]})
+    _, [found] = run_both(model, feed)
+    with np.errstate(all="ignore"):
+        expected = feed["a"].copy()
+        np.add.at(expected, places, feed["u"])
+    assert_same_bits(found, expected)
+
+
 @pytest.mark.parametrize("name", ["Gather", "GatherElements", "ScatterElements", "GatherND"])
 @pytest.mark.parametrize("index", [4, -5, MOST, -MOST])
 def test_index_out_of_range_is_an_error(name, index, run_both):
@@ -338,6 +359,22 @@ def test_elements_of_a_product_have_the_same_bits_in_any_row_and_column(n, dtype
     turned = {"a": feed["a"][::-1].copy(), "b": feed["b"][:, ::-1].copy()}
     _, [found_turned] = run_both(model, turned)
     assert_same_bits(found_turned[::-1, ::-1], found)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("k", [3, 8, 24, 29])
+def test_a_row_times_a_vector_has_the_same_bits_among_any_rows(k, dtype, run_both):
+    rng = np.random.default_rng(8)
+    a, b = rng.normal(size=(9, k)).astype(dtype), rng.normal(size=k).astype(dtype)
+    node = helper.make_node("MatMul", ["a", "b"], ["out"])
+
+    def product(rows):
+        feed = {"a": rows, "b": b}
+        return run_both(model_of([node], feed, {"out": KINDS[dtype]}), feed)[1][0]
+
+    whole = product(a)
+    for first, last in [(0, 8), (1, 8), (3, 9), (4, 6), (5, 8)]:
+        assert_same_bits(product(a[first:last]), whole[first:last])
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

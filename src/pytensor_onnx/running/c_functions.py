@@ -17,7 +17,7 @@ from pytensor_onnx import native
 from pytensor_onnx.errors import RunError
 from pytensor_onnx.kernels.graph_scope import constants_of
 from pytensor_onnx.kernels.regions import whole_region
-from pytensor_onnx.native import Array, describe
+from pytensor_onnx.native import Array, aligned, describe
 from pytensor_onnx.running.session import Session
 
 DENSITY = ctypes.CFUNCTYPE(
@@ -120,9 +120,12 @@ class CModel:
         """Have the model run without a session where one region is all of it."""
         graph = onnx.load_model_from_string(session.serialized[0]).graph
         region, point = whole_region(graph), next(iter(given))
-        arrays = {name: self._array(x) for name, x in constants_of(graph).items()}
+        if region is None:
+            return
+        constants = {k: x for k, x in constants_of(graph).items() if k in region.input}
+        arrays = {name: self._array(x) for name, x in constants.items()}
         arrays |= given | {point: Array(settings.dtype, 1, settings.size, (settings.size,))}
-        if region is None or not arrays.keys() >= set(region.input):
+        if not arrays.keys() >= set(region.input):
             return
         operands = (Array * (len(region.input) + 1))(*(arrays[name] for name in region.input))
         names = list(session.output_names)
@@ -139,7 +142,7 @@ class CModel:
         return ctypes.cast(array, POINTER(c_char_p))
 
     def _array(self, value: np.ndarray) -> Array:
-        array, value = Array(), np.array(value, order="C")
+        array, value = Array(), aligned(value)
         self._kept.append(value)
         describe(array, value)
         return array

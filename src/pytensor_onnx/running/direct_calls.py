@@ -60,7 +60,9 @@ def direct_call(
     region = whole_region(graph)
     if region is None or not _is_known_interpreter():
         return no_call
-    constants = {name: np.array(x, order="C") for name, x in constants_of(graph).items()}
+    constants = {
+        name: native.aligned(x) for name, x in constants_of(graph).items() if name in region.input
+    }
     types = {x.name: x.type.tensor_type for x in (*graph.input, *graph.output)}
     operands = (native.Array * (len(region.input) + 1))()
     for operand, name in zip(operands, region.input, strict=False):
