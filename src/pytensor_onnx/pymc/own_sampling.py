@@ -38,17 +38,13 @@ from pytensor_onnx.pymc.chains import (
     schedule,
     take_steps,
 )
+from pytensor_onnx.pymc.drawn_graphs import check_variables, density_of, values_of_points
 from pytensor_onnx.pymc.inputs import Inputs
 from pytensor_onnx.pymc.kept_programs import kept_of, model_key
 from pytensor_onnx.pymc.making import make_program, read_options
 from pytensor_onnx.pymc.model_graphs import ModelGraph
 from pytensor_onnx.pymc.nuts import State
-from pytensor_onnx.pymc.sampler import (
-    check_numbers,
-    check_variables,
-    density_of,
-    values_of_points,
-)
+from pytensor_onnx.pymc.sampler import check_numbers
 from pytensor_onnx.pymc.starts import ATTEMPTS, Starts, finite_start, stored_data
 from pytensor_onnx.pymc.trees import Draws, make_tree
 from pytensor_onnx.running.session import SessionOptions
