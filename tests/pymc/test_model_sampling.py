@@ -206,5 +206,5 @@ def test_results_of_a_file_become_the_same_tree(model, own, caplog):
     assert described(alone.posterior) == described(tree.posterior)
     assert set(alone.children) == {"posterior", "sample_stats"}
     other = export_logp(model, verify=False)
-    with pytest.raises(ArgumentError, match="is no sampler"):
+    with pytest.raises(ArgumentError, match="draws from no posterior"):
         to_datatree(other, results)

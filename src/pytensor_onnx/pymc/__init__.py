@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         export_logp as export_logp,
         export_transforms as export_transforms,
     )
+    from pytensor_onnx.pymc.laplace import export_laplace as export_laplace
     from pytensor_onnx.pymc.model_graphs import ModelGraph as ModelGraph
     from pytensor_onnx.pymc.model_sampling import sample as sample
     from pytensor_onnx.pymc.nutpie import nutpie_model as nutpie_model

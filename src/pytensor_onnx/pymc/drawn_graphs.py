@@ -19,7 +19,7 @@ from pytensor_onnx.exporting.requests.options import ExportOptions
 from pytensor_onnx.operators.dims import Dims, dims_of
 from pytensor_onnx.pymc.inputs import Inputs
 from pytensor_onnx.pymc.making import make_program, vectorized_graph
-from pytensor_onnx.pymc.model_arguments import read_strings, unknown
+from pytensor_onnx.pymc.model_arguments import read_strings, shared_name, unknown
 from pytensor_onnx.pymc.model_graphs import FreeValue, ModelGraph, as_compiled
 from pytensor_onnx.pymc.nuts import Density
 
@@ -171,3 +171,42 @@ def values_of_points(
         name: row.reshape((chains, draws, *(row.shape[i] for i in range(1, row.ndim))))
         for name, row in zip(wanted, rows, strict=True)
     }
+
+
+def values_of_point(
+    graph: ModelGraph, position: TensorVariable, wanted: Mapping[str, Variable]
+) -> dict[str, TensorVariable]:
+    """Return variables of the model at one point."""
+    values, further = as_function(graph.point, graph.of_point(list(wanted.values())))
+    return dict(zip(wanted, values(position, *further), strict=True))
+
+
+def log_densities(graph: ModelGraph, positions: TensorVariable) -> TensorVariable:
+    """Return the log-density of each row of a matrix of points."""
+    at_point, further = value_of(graph)
+    return pytensor.scan(
+        at_point, [positions], non_sequences=further, return_updates=False, name="densities"
+    )
+
+
+def value_of(graph: ModelGraph) -> tuple[Callable[..., TensorVariable], list[Variable]]:
+    """Return the log-density as a function of a point, and the further variables it takes."""
+    at_point, further = as_function(graph.point, graph.of_point(as_compiled([graph.logp])))
+    return lambda x, *given: at_point(x, *given)[0].astype("float64"), further
+
+
+def named_outputs(*groups: Mapping[str, TensorVariable]) -> dict[str, TensorVariable]:
+    """Return groups of outputs as one.
+
+    Raises
+    ------
+    ArgumentError
+        If a name stands for two of them.
+    """
+    outputs: dict[str, TensorVariable] = {}
+    for group in groups:
+        for name, output in group.items():
+            if name in outputs:
+                raise shared_name(name)
+            outputs[name] = output
+    return outputs

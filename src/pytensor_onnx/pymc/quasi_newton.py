@@ -60,6 +60,38 @@ class Inverse(NamedTuple):
     weights: TensorVariable
 
 
+class Pair(NamedTuple):
+    """One pair of an `Inverse`, or all of them."""
+
+    step: TensorVariable
+    turn: TensorVariable
+    weight: TensorVariable
+
+
+class Lengths(NamedTuple):
+    """The length of a step to try, and the lengths between which a good one is."""
+
+    trial: TensorVariable
+    low: TensorVariable
+    high: TensorVariable
+
+
+class Line(NamedTuple):
+    """A point, a direction, and the slope of the log-density along it."""
+
+    origin: State
+    direction: TensorVariable
+    slope: TensorVariable
+
+
+class Squares(NamedTuple):
+    """The inverse of an `Inverse`: vectors whose squares are added and removed, and its volume."""
+
+    added: TensorVariable
+    removed: TensorVariable
+    log_volume: TensorVariable
+
+
 Visit = Callable[..., Any]
 """Function of a state, the inverse there, what was seen before and constants: what is seen now."""
 
@@ -143,28 +175,19 @@ def higher_point(
     steep as before, until both ends are known, and then bisected.
     """
     slope = (origin.gradient * direction).sum()
-    ends = [pt.constant(np.float64(x)) for x in (1.0, 0.0, np.inf)]
-    *_, best = iterate(
-        partial(_try_length, density),
-        [*ends, origin],
-        [origin, direction, slope, *data],
-        n_steps=_TRIALS,
+    lengths = Lengths(*(pt.constant(np.float64(x)) for x in (1.0, 0.0, np.inf)))
+    line = Line(origin, direction, slope)
+    _, best = iterate(
+        partial(_try_length, density), [lengths, origin], [line, *data], n_steps=_TRIALS
     )
     return best
 
 
 def _try_length(
-    density: Density,
-    length: TensorVariable,
-    low: TensorVariable,
-    high: TensorVariable,
-    best: State,
-    origin: State,
-    direction: TensorVariable,
-    slope: TensorVariable,
-    *data: TensorVariable,
+    density: Density, lengths: Lengths, best: State, line: Line, *data: TensorVariable
 ) -> tuple[list, until]:
     """Return the states of a search after a trial, and the condition for the end."""
+    (length, low, high), (origin, direction, slope) = lengths, line
     x = origin.x + length * direction
     value, gradient = density(x, *data)
     after = (gradient * direction).sum()
@@ -174,7 +197,7 @@ def _try_length(
     low, high = pt.switch(rises, length, low), pt.switch(rises, high, length)
     following = pt.switch(high < np.inf, 0.5 * (low + high), 2.0 * length)
     kept = [pt.switch(rises, a, b) for a, b in zip((x, value, gradient), best, strict=True)]
-    return [following, low, high, State(*kept)], until(rises & is_flat)
+    return [Lengths(following, low, high), State(*kept)], until(rises & is_flat)
 
 
 def updated(inverse: Inverse, step: TensorVariable, turn: TensorVariable) -> Inverse:
@@ -196,26 +219,18 @@ def updated(inverse: Inverse, step: TensorVariable, turn: TensorVariable) -> Inv
 
 def times(inverse: Inverse, vector: TensorVariable) -> TensorVariable:
     """Return the product of the inverse with a vector."""
-    diagonal, *pairs = inverse
+    diagonal, pairs = inverse.diagonal, Pair(*inverse[1:])
 
-    def backwards(
-        step: TensorVariable, turn: TensorVariable, weight: TensorVariable, x: TensorVariable
-    ) -> list[TensorVariable]:
-        share = weight * (step * x).sum()
-        return [x - share * turn, share]
+    def backwards(pair: Pair, x: TensorVariable) -> list[TensorVariable]:
+        share = pair.weight * (pair.step * x).sum()
+        return [x - share * pair.turn, share]
 
-    def forwards(
-        step: TensorVariable,
-        turn: TensorVariable,
-        weight: TensorVariable,
-        share: TensorVariable,
-        x: TensorVariable,
-    ) -> list[TensorVariable]:
-        return [x + (share - weight * (turn * x).sum()) * step]
+    def forwards(pair: Pair, share: TensorVariable, x: TensorVariable) -> list[TensorVariable]:
+        return [x + (share - pair.weight * (pair.turn * x).sum()) * pair.step]
 
-    reverse = [rows[::-1] for rows in pairs]
-    x, shares = iterate(backwards, [vector], sequences=reverse, n_steps=PAIRS)
-    (x,) = iterate(forwards, [diagonal * x], sequences=[*pairs, shares[::-1]], n_steps=PAIRS)
+    reverse = Pair(*(rows[::-1] for rows in pairs))
+    x, shares = iterate(backwards, [vector], sequences=[reverse], n_steps=PAIRS)
+    (x,) = iterate(forwards, [diagonal * x], sequences=[pairs, shares[::-1]], n_steps=PAIRS)
     return x
 
 
@@ -232,23 +247,16 @@ def normal_draws(inverse: Inverse, normals: TensorVariable) -> TensorVariable:
     normals
         Standard normal numbers, of shape (draw, coordinate + `PAIRS`).
     """
-    diagonal, *pairs = inverse
-    size = diagonal.shape[0]
+    size = inverse.diagonal.shape[0]
 
-    def add_pair(
-        step: TensorVariable,
-        turn: TensorVariable,
-        weight: TensorVariable,
-        normal: TensorVariable,
-        x: TensorVariable,
-    ) -> list[TensorVariable]:
-        shares = pt.sqrt(weight) * normal - weight * (x @ turn)
-        return [x + shares[:, None] * step]
+    def add_pair(pair: Pair, normal: TensorVariable, x: TensorVariable) -> list[TensorVariable]:
+        shares = pt.sqrt(pair.weight) * normal - pair.weight * (x @ pair.turn)
+        return [x + shares[:, None] * pair.step]
 
     (draws,) = iterate(
         add_pair,
-        [pt.sqrt(diagonal) * normals[:, :size]],
-        sequences=[*pairs, normals[:, size:].T],
+        [pt.sqrt(inverse.diagonal) * normals[:, :size]],
+        sequences=[Pair(*inverse[1:]), normals[:, size:].T],
         n_steps=PAIRS,
     )
     return draws
@@ -267,39 +275,30 @@ def normal_log_densities(inverse: Inverse, draws: TensorVariable) -> TensorVaria
     draws
         Of shape (draw, coordinate).
     """
-    diagonal, *pairs = inverse
+    diagonal = inverse.diagonal
     size = diagonal.shape[0].astype("float64")
 
     def add_pair(
-        place: TensorVariable,
-        step: TensorVariable,
-        turn: TensorVariable,
-        weight: TensorVariable,
-        added: TensorVariable,
-        removed: TensorVariable,
-        log_volume: TensorVariable,
-        diagonal: TensorVariable,
-    ) -> list[TensorVariable]:
+        place: TensorVariable, pair: Pair, squares: Squares, diagonal: TensorVariable
+    ) -> list[Squares]:
+        (step, turn, weight), (added, removed, log_volume) = pair, squares
         image = step / diagonal + (added @ step) @ added - (removed @ step) @ removed
         length = (step * image).sum()
         exists = weight > 0.0
         unit = pt.switch(exists, image / pt.sqrt(length), 0.0)
         growth = pt.switch(exists, pt.log(length * weight), 0.0)
-        place = place[:, None]
-        return [
-            added + place * (pt.sqrt(weight) * turn),
-            removed + place * unit,
-            log_volume + growth,
-        ]
+        added = added + place[:, None] * (pt.sqrt(weight) * turn)
+        return [Squares(added, removed + place[:, None] * unit, log_volume + growth)]
 
     none = pt.zeros_like(inverse.steps)
-    added, removed, log_volume = iterate(
+    (squares,) = iterate(
         add_pair,
-        [none, none, pt.log(diagonal).sum()],
+        [Squares(none, none, pt.log(diagonal).sum())],
         [diagonal],
-        sequences=[pt.constant(np.eye(PAIRS)), *pairs],
+        sequences=[pt.constant(np.eye(PAIRS)), Pair(*inverse[1:])],
         n_steps=PAIRS,
     )
-    squares = (draws * draws / diagonal).sum(axis=1)
-    squares += pt.sqr(draws @ added.T).sum(axis=1) - pt.sqr(draws @ removed.T).sum(axis=1)
-    return -0.5 * (size * np.log(2.0 * np.pi) + log_volume + squares)
+    distances = (draws * draws / diagonal).sum(axis=1)
+    distances += pt.sqr(draws @ squares.added.T).sum(axis=1)
+    distances -= pt.sqr(draws @ squares.removed.T).sum(axis=1)
+    return -0.5 * (size * np.log(2.0 * np.pi) + squares.log_volume + distances)

@@ -24,11 +24,11 @@ from pytensor_onnx.pymc.drawn_graphs import (
     density_of,
     graph_to_draw,
     initial_point_of,
+    named_outputs,
     values_of_points,
 )
 from pytensor_onnx.pymc.inputs import Inputs
 from pytensor_onnx.pymc.making import Details, make_program, read_options
-from pytensor_onnx.pymc.model_arguments import shared_name
 from pytensor_onnx.pymc.model_graphs import POINT, ModelGraph
 
 LOCKSTEP = 200
@@ -152,16 +152,10 @@ def export_sampler(
         Settings(lockstep, max_tree_depth, target_accept),
     )
     positions = results.pop(POSITION)
-    for name in wanted:
-        if name in results:
-            raise shared_name(name)
     outputs = values_of_points(graph, positions, wanted)
     told: dict[str, TensorVariable] = {}
     if diagnostics:
         told = diagnostics_of(outputs, results["energy"], results["diverging"])
-        for name in wanted:
-            if name in told:
-                raise shared_name(name)
     if unconstrained:
         outputs[POINT] = positions
     description: dict[str, Any] = {"max_tree_depth": max_tree_depth, "target_accept": target_accept}
@@ -170,7 +164,7 @@ def export_sampler(
     return make_program(
         graph,
         _inputs(graph, seed, n_warmup, n_draws, starts, rows),
-        {**outputs, **results, **told},
+        named_outputs(outputs, results, told),
         read,
         description={"sampler": description},
         details=Details(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from xarray import DataTree
 
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.pymc.chains import NEXT_STATE
+from pytensor_onnx.pymc.laplace import MODE
 from pytensor_onnx.pymc.model_arguments import check_model
 from pytensor_onnx.pymc.model_graphs import POINT
 from pytensor_onnx.pymc.provenance import METADATA, RENAMED
@@ -30,9 +31,12 @@ Arrays = Mapping[str, np.ndarray]
 _FINITE_START = "finite_start"
 STATISTICS = (
     *("lp", "energy", "tree_depth", "n_steps", "acceptance_rate", "diverging", "step_size"),
-    _FINITE_START,
+    *(_FINITE_START, "log_weight"),
 )
-"""Statistics of the files of samplers."""
+"""Statistics of the draws of files."""
+
+MOST_PARETO_K = 0.7
+"""Shape of the weights up to which they are reliable (Vehtari and others, JMLR 25 (2024) 72)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +49,8 @@ class Draws:
         The draws.
     warmup_posterior, warmup_sample_stats
         Those of the warm-up; none if empty.
+    fit
+        Results that have no draws.
     attributes
         Attributes of the groups.
     library
@@ -55,6 +61,7 @@ class Draws:
     sample_stats: Arrays
     warmup_posterior: Arrays = field(default_factory=dict)
     warmup_sample_stats: Arrays = field(default_factory=dict)
+    fit: Arrays = field(default_factory=dict)
     attributes: Mapping[str, Any] = field(default_factory=dict)
     library: Any = None
 
@@ -66,12 +73,13 @@ def to_datatree(
     *,
     compute_convergence_checks: bool = True,
 ) -> DataTree:
-    """Return the draws of a file of `export_sampler` as a tree like that of `pymc.sample`.
+    """Return the draws of a file as a tree like that of `pymc.sample`.
 
     Parameters
     ----------
     program
-        The program of the file: that of `export_sampler`, or that of `pytensor_onnx.load`.
+        The program of the file: that of `export_sampler`, `export_laplace` or another function that
+        exports draws, or that of `pytensor_onnx.load`.
     results
         Results of a call of the program, or a dict of the results of a session by their names in
         the file.
@@ -85,11 +93,12 @@ def to_datatree(
     -------
     xarray.DataTree
         Draws under the names of the model, with its dimensions and coordinates, and the statistics.
+        The group ``fit`` has the results of an approximation.
 
     Warns
     -----
     UserWarning
-        If a chain has no finite start.
+        If a chain has no finite start, no mode was found, or a Pareto k is above 0.7.
 
     Examples
     --------
@@ -104,15 +113,17 @@ def to_datatree(
     (('chain', 'draw', 'side'), ['left', 'right'])
     """
     if METADATA not in program.model.metadata_props:
-        raise ArgumentError("the program is no sampler: give that of export_sampler")
+        raise ArgumentError("the program draws from no posterior: give that of export_sampler")
     told = json.loads(program.model.metadata_props[METADATA])
     if "sampler" not in told:
-        raise ArgumentError("the program is no sampler: give that of export_sampler")
+        raise ArgumentError("the program draws from no posterior: give that of export_sampler")
     names = [str(value.name) for value in program.model.graph.outputs]
     if not isinstance(results, Mapping):
         results = dict(zip(names, results, strict=True))
     in_model = {new: name for name, new in told[RENAMED].items()}
     arrays = {in_model.get(name, name): np.asarray(x) for name, x in results.items()}
+    fit = {name: arrays.pop(name) for name in told["sampler"].get("fit", ()) if name in arrays}
+    _warn_of_fit(fit)
     statistics = {name: arrays.pop(name) for name in STATISTICS if name in arrays}
     finite = statistics.pop(_FINITE_START, np.array(True))
     if not finite.all():
@@ -130,11 +141,24 @@ def to_datatree(
     unconstrained = arrays.pop(POINT, None)
     if unconstrained is not None:
         arrays = {**_values_of(unconstrained, told), **arrays}
-    draws = Draws(posterior=arrays, sample_stats=statistics)
+    draws = Draws(posterior=arrays, sample_stats=statistics, fit=fit)
     if model is None:
         coords = {name: labels for name, labels in told["coords"].items() if labels is not None}
         return _groups(draws, coords, told["dims"])
-    return make_tree(model, draws, check=compute_convergence_checks)
+    # Draws of an approximation are independent.
+    return make_tree(model, draws, check=compute_convergence_checks and not fit)
+
+
+def _warn_of_fit(fit: Arrays) -> None:
+    """Warn of an approximation that is none, or far from the posterior."""
+    if not np.all(fit.get("converged", True)):
+        text = "the search has found no mode: converged is false"
+    elif np.any(fit.get("pareto_k", 0.0) > MOST_PARETO_K):
+        k = float(np.max(fit["pareto_k"]))
+        text = f"the draws are far from the posterior: Pareto k is {k:.2f}, above {MOST_PARETO_K}"
+    else:
+        return
+    warnings.warn(text, UserWarning, skip_file_prefixes=NOT_OF_USERS)
 
 
 def make_tree(
@@ -172,7 +196,23 @@ def _groups(draws: Draws, coords: Mapping[str, Any], dims: Mapping[Any, Any]) ->
                 dims=dict(dims) if name.endswith("posterior") else None,
                 attrs=dict(draws.attributes),
             )
+    if draws.fit:
+        of_variables: dict[Hashable, Any] = {
+            name: dims[variable] for name in draws.fit if (variable := _of_mode(name)) in dims
+        }
+        groups["/fit"] = dict_to_dataset(
+            draws.fit,
+            inference_library=library,
+            coords=dict(coords),
+            dims=of_variables,
+            sample_dims=[],
+        )
     return DataTree.from_dict(groups)
+
+
+def _of_mode(name: str) -> str:
+    """Return the name of the variable whose value at the mode an output has."""
+    return name.removeprefix(f"{MODE}_")
 
 
 def _values_of(points: np.ndarray, told: Mapping[str, Any]) -> dict[str, np.ndarray]:
