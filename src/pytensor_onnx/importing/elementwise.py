@@ -72,8 +72,8 @@ for _operator, _function in _TABLE.items():
 
 
 @onnx_import("Identity")
-def identity(x: TensorVariable) -> TensorVariable:
-    """Return the operand itself."""
+def identity(x: Any = None) -> Any:
+    """Return the operand itself, which may be a sequence, or missing."""
     return x
 
 

@@ -19,22 +19,28 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.importing.registry.bodies import Body
-from pytensor_onnx.importing.registry.known_values import Size, known, size
+from pytensor_onnx.importing.registry.known_values import Size, known, not_known, size
 from pytensor_onnx.importing.registry.operator_imports import onnx_import
 from pytensor_onnx.rewriting.engine.predicates import elementwise
 
 _UNBOUNDED = 2**31 - 1
+_MOST_UNROLLED = 1000
+"""Steps of a loop over sequences, each of which is a copy of its body."""
 
 
 @onnx_import("Loop")
 def loop(
     trip_count: TensorVariable | None = None,
     condition: TensorVariable | None = None,
-    *states: TensorVariable,
+    *states: Any,
     body: Body,
 ) -> list[Variable]:
     """Repeat a graph while a condition holds, up to a number of steps."""
     count = _trip_count(trip_count, condition)
+    # A missing optional value at the end is left out as an operand.
+    states = (*states, *[None] * (len(body.graph.inputs) - 2 - len(states)))
+    if not all(isinstance(v, TensorVariable) for v in states):
+        return _unrolled(count, [v for v in (trip_count, condition) if v is not None], states, body)
     before = list(map(_variable_of, states))
     goes_on, *traced = body(pt.lscalar(), pt.constant(True), *before)
     growth = _growth(before, [*traced, goes_on])
@@ -63,6 +69,31 @@ def loop(
 
     steps = [pt.arange(length)]
     return _scanned(step, steps, states, growth, captured, len(traced) - n_states, length)
+
+
+def _unrolled(
+    count: Size, bounds: Sequence[Variable], states: Sequence[Any], body: Body
+) -> list[Any]:
+    """Repeat a graph with sequences as states: the number of steps must be known at import."""
+    reason = "the number of steps of a loop over sequences must be known at import"
+    if not isinstance(count, int):
+        raise not_known(reason, *bounds)
+    traces: list[list[Variable]] = [[] for _ in body.graph.outputs[1 + len(states) :]]
+    step, goes_on = 0, True
+    while goes_on and step < count:
+        if step == _MOST_UNROLLED:
+            raise UnsupportedCase(f"a loop over sequences has more than {step} steps")
+        condition, *results = body(pt.constant(step, dtype="int64"), pt.constant(True), *states)
+        states = results[: len(states)]
+        for trace, value in zip(traces, results[len(states) :], strict=True):
+            trace.append(value)
+        is_on = known(condition)
+        if is_on is None:
+            raise not_known(reason, condition)
+        step, goes_on = step + 1, bool(is_on.item())
+    if step == 0 and traces:
+        raise UnsupportedCase("a loop over sequences collects values, and has no steps")
+    return [*states, *(pt.stack(trace) for trace in traces)]
 
 
 def _trip_count(trip_count: TensorVariable | None, condition: TensorVariable | None) -> Size:

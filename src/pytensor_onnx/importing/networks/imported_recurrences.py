@@ -267,7 +267,9 @@ def _loop(
     initial = [zeros if s is None else s[0] for s in of.states]
     half = layer.gates * hidden
     present = [] if of.bias is None else [of.bias[0, :half], of.bias[0, half:]]
-    points = [] if of.peepholes is None else list(pt.split(of.peepholes[0], [hidden] * 3, 3))
+    points = []
+    if of.peepholes is not None:
+        points = pt.split(of.peepholes[0], [hidden] * 3, n_splits=3)
     ends = [] if of.lengths is None else [of.lengths]
 
     def bounded(v: TensorVariable) -> TensorVariable:

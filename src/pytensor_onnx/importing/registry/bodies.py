@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from inspect import signature
@@ -25,7 +25,48 @@ from pytensor_onnx.late_names import import_modules
 from pytensor_onnx.operators.inference import schema_of
 from pytensor_onnx.ops.networks.kept_operator import note_origin
 
-type Environment = dict[ir.Value, Variable]
+type Environment = dict[ir.Value, Any]
+
+
+@dataclass(frozen=True)
+class VariableList:
+    """A sequence of ONNX: its elements are variables, and their number is known at import.
+
+    Attributes
+    ----------
+    items
+        The elements.
+    """
+
+    items: tuple[Variable, ...]
+
+
+def flat(values: Iterable[Any]) -> list[Variable]:
+    """Return the variables of values: those of lists in their place, none for absent values."""
+    lists = [v.items if isinstance(v, VariableList) else (v,) for v in values if v is not None]
+    return [v for items in lists for v in items]
+
+
+def in_form(values: Iterable[Any], variables: Iterable[Variable]) -> list[Any]:
+    """Return variables as values of the form of others, from which `flat` takes them.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> x, y = pt.vectors("x", "y")
+    >>> form = [x, None, VariableList((x, y))]
+    >>> in_form(form, flat(form)) == form
+    True
+    """
+    given = iter(variables)
+    return [
+        VariableList(tuple(next(given) for _ in v.items))
+        if isinstance(v, VariableList)
+        else None
+        if v is None
+        else next(given)
+        for v in values
+    ]
 
 
 class BodyFailure(Exception):  # noqa: N818  (control flow)

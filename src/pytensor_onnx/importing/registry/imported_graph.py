@@ -27,6 +27,7 @@ from pytensor_onnx.errors import (
     did_you_mean,
 )
 from pytensor_onnx.graph.model_reading import state_pairs
+from pytensor_onnx.importing.registry.bodies import VariableList, flat
 from pytensor_onnx.importing.registry.import_problems import helpful_arguments, unknown_operators
 from pytensor_onnx.importing.registry.known_values import name_axes
 from pytensor_onnx.importing.registry.model_walk import ModelWalk, constant_array, tensor_type
@@ -58,7 +59,8 @@ def from_onnx(
     inputs
         Values or variables in place of inputs, by name. A graph of PyTensor knows its axes and
         ranks: where an operator takes axes or another number as an input that decides these, its
-        value is given here. A variable makes the graph one of it. A name of a value within the
+        value is given here, and so is the list of variables of a sequence, or None for an optional
+        value that is missing. A variable makes the graph one of it. A name of a value within the
         file, as of the result of a layer, cuts the graph there: what computes it is left out.
     outputs
         Names of the outputs, which may be values within the file. Nodes that they do not need are
@@ -74,7 +76,7 @@ def from_onnx(
     -------
     ImportedGraph
         With ``inputs``, ``outputs``, ``weights`` and ``state``; a call applies it to other
-        variables.
+        variables. An output that is a sequence is a list of variables.
 
     Raises
     ------
@@ -317,7 +319,7 @@ def build_graph(
     )
     with pytensor.config.change_flags(cxx="", traceback__limit=0):
         results = model_walk.run(graph, environment)
-    _set_traces([v for v in results if isinstance(v, Variable)])
+    _set_traces([v for v in flat(results) if isinstance(v, Variable)])
     unknown = []
     if problems or model_walk.unknown:
         unknown = unknown_operators(source.model, model_walk.unknown)
@@ -326,14 +328,14 @@ def build_graph(
         way_out = _helpful_arguments(source, given, any("from_onnx(" in p.hint for p in problems))
     _raise([*unknown, *problems], way_out)
     owner = {output: name for name, output in source.state_outputs.items()}
-    outputs: list[TensorVariable] = []
+    outputs: list[Any] = []
     updates: dict[SharedVariable, Variable] = {}
     for value, result in zip(graph.outputs, results, strict=True):
         if str(value.name) in owner:
             updates[source.state[owner[str(value.name)]]] = result
         else:
             outputs.append(_named(result, str(value.name), inputs))
-    updates.update(_generators(outputs))
+    updates.update(_generators(flat(results)))
     return BuiltGraph(inputs, outputs, updates, _dynamic_axes(free))
 
 
@@ -357,9 +359,16 @@ def _names_of_sizes(graph: ir.Graph) -> list[str]:
     return [*names, *dict.fromkeys(d for d in dims if d)]
 
 
-def _given(value: ir.Value, variable: Any) -> TensorVariable:
+def _given(value: ir.Value, variable: Any) -> Any:
     """Return a variable or value in place of an input, in its dtype."""
     name, type_ = str(value.name), None
+    if variable is None and isinstance(value.type, ir.OptionalType):
+        return None
+    declared = value.type.elem_type if isinstance(value.type, ir.OptionalType) else value.type
+    if isinstance(declared, ir.SequenceType):
+        return VariableList(tuple(map(pt.as_tensor, variable)))
+    if isinstance(value.type, ir.OptionalType):
+        value = ir.Value(name=name, type=declared, shape=value.shape)
     if value.type is not None and value.shape is not None:
         type_ = tensor_type(value)
     if not isinstance(variable, Variable):
@@ -409,8 +418,12 @@ def _input_type(value: ir.Value, shapes: Mapping[str, Any]) -> TensorType:
     return TensorType(type_.dtype, tuple(sizes))
 
 
-def _named(result: Any, name: str, inputs: Sequence[Variable]) -> TensorVariable:
+def _named(result: Any, name: str, inputs: Sequence[Variable]) -> Any:
     """Return an output under its name; a copy where a variable has another name."""
+    if isinstance(result, VariableList):
+        return [_named(v, f"{name}_{i}", inputs) for i, v in enumerate(result.items)]
+    if result is None:
+        return None
     if result.name not in (None, name) or result in inputs or result.owner is None:
         result = pt.tensor_copy(result)
     result.name = name

@@ -24,7 +24,7 @@ from pytensor.tensor.variable import TensorVariable
 import pytensor_onnx.rewriting.query.encode_values  # noqa: F401  (for other modes)
 from pytensor_onnx import nn
 from pytensor_onnx.errors import UnsupportedCase
-from pytensor_onnx.importing.registry.bodies import GUARDED, BodyFailure
+from pytensor_onnx.importing.registry.bodies import GUARDED, BodyFailure, VariableList
 from pytensor_onnx.importing.registry.known_values import MOST_FOLDED, folded, known
 from pytensor_onnx.importing.registry.operator_imports import MACHINE_LEARNING
 from pytensor_onnx.operators.inference import schema_of
@@ -101,11 +101,15 @@ def imported(
         Function of operands and attributes that returns the results.
     """
     weights: list[Variable] = []
+    if any(isinstance(v, VariableList) for v in operands):
+        return build(operands, attributes)
     if is_estimator := _is_estimator(node, operands):
         # Large expressions, which nothing around them changes, are built once.
         results: Sequence[Any] = [None] * len(node.outputs)
     else:
         results = build(operands, attributes)
+        if any(isinstance(v, VariableList) for v in results):
+            return results
         weights = _weights(node, operands, results)
         if not weights:
             results = folded(results, operands)

@@ -22,6 +22,7 @@ from pytensor_onnx.importing.registry.bodies import (
     Body,
     BodyFailure,
     Environment,
+    VariableList,
     default_attributes,
     standard_body,
 )
@@ -116,13 +117,15 @@ class ModelWalk:
         attributes: Mapping[str, ir.Attr],
     ) -> list[Variable]:
         """Return the results of a model-local function, as one operation where it can be."""
+        if any(isinstance(v, VariableList) for v in operands):
+            return self.run_function(function, operands, attributes)
         isolated = ModelWalk(self.functions, self.constant_of, [], self.opsets, path=self.path)
         own = [v if v is None or isinstance(v, Constant) else v.type() for v in operands]
         results = isolated.run_function(function, own, attributes)
         inputs = [v for v in own if v is not None and not isinstance(v, Constant)]
-        nodes = (
-            None if isolated.problems or isolated.unknown else list(applys_between(inputs, results))
-        )
+        are_arrays = all(isinstance(v, Variable) for v in results)
+        is_whole = are_arrays and not (isolated.problems or isolated.unknown)
+        nodes = list(applys_between(inputs, results)) if is_whole else None
         if not nodes or len(nodes) < _FEWEST or _has_shared(results):
             return self.run_function(function, operands, attributes)
         given = [v for v in operands if v is not None and not isinstance(v, Constant)]
@@ -186,7 +189,9 @@ class ModelWalk:
         if found is None:
             return self._defined(node, operands, opset)
         attributes = self._attributes(node, found, environment)
-        chained = size_result(node.op_type, operands, attributes) if not node.domain else None
+        has_lists = any(isinstance(v, VariableList) for v in operands)
+        is_plain = not node.domain and not has_lists
+        chained = size_result(node.op_type, operands, attributes) if is_plain else None
         if chained is not None:
             return [chained]
         norm = (
@@ -197,7 +202,7 @@ class ModelWalk:
         if norm is not None:
             return [norm]
         simple = (
-            None if node.domain else operator_imports.simplified(node.op_type, operands, attributes)
+            operator_imports.simplified(node.op_type, operands, attributes) if is_plain else None
         )
         if simple is not None:
             return [simple]
@@ -290,6 +295,8 @@ class ModelWalk:
                 return tuple(attribute.value)
             case ir.AttributeType.INT | ir.AttributeType.FLOAT | ir.AttributeType.STRING:
                 return attribute.value
+            case ir.AttributeType.TYPE_PROTO:
+                return attribute.value
         raise UnsupportedCase(f"its attribute {attribute.name} is a {attribute.type.name.lower()}")
 
     def _note(self, node: ir.Node, reason: str, hint: str) -> None:
@@ -317,9 +324,11 @@ def _with_dtypes(
 ) -> list[Variable]:
     """Return results in the dtypes of the operator, where it declares others than PyTensor."""
     variables = [
-        v if isinstance(v, Variable | _Failed) or v is None else pt.as_tensor(v) for v in results
+        v if isinstance(v, Variable | VariableList | _Failed) or v is None else pt.as_tensor(v)
+        for v in results
     ]
-    dtypes = result_dtypes(node.domain, node.op_type, opset, operands, len(variables))
+    arrays = [v if isinstance(v, Variable) else None for v in operands]
+    dtypes = result_dtypes(node.domain, node.op_type, opset, arrays, len(variables))
     return [
         v.astype(dtype) if dtype and isinstance(v, TensorVariable) and v.type.dtype != dtype else v
         for v, dtype in zip(variables, dtypes, strict=True)
@@ -362,6 +371,14 @@ def tensor_type(value: ir.Value) -> TensorType:
     >>> tensor_type(ir.val("x", dtype=ir.DataType.FLOAT, shape=("batch", 3)))
     TensorType(float32, shape=(None, 3))
     """
+    if isinstance(value.type, ir.SequenceType | ir.OptionalType):
+        kind, given = "a sequence", "[variable, ...]"
+        if isinstance(value.type, ir.OptionalType):
+            kind, given = "a value that may be missing", "variable or None"
+        raise UnsupportedCase(
+            f"it is {kind}, and not a tensor",
+            f"give it, in from_onnx(model, inputs={{{value.name!r}: {given}}})",
+        )
     if not isinstance(value.type, ir.TensorType):
         kind = "a value without a type" if value.type is None else f"a {type(value.type).__name__}"
         raise UnsupportedCase(f"it is {kind}, and not a tensor")
