@@ -83,6 +83,7 @@ ROOMS = {
         "pytensor-ml: models, decoding, its layers",
         *("ops", "nn", "dynamic_axes", "rewriting"),
     ),
+    "backend": room("PyTensor as a backend of ONNX, `onnx.backend.base`", "importing"),
     "importing": room(
         "ONNX models as PyTensor graphs: reading, operators",
         *("graph", "operators", "ops", "functions", "nn", "rewriting"),

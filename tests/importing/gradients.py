@@ -14,7 +14,9 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 
-from tests.importing.node_tests import PYTHON, _array, _imported, node_tests
+from pytensor_onnx.backend import PyTensorBackend
+from tests.importing.node_tests import PYTHON, _array
+from tests.importing.peers import tests_of_numbers
 
 _STEP = 1e-2
 _SHIFT = 0.2
@@ -30,7 +32,7 @@ def verdict(case: Any) -> str:
     inputs, _ = case.data_sets[0]
     arrays = dict(zip(names, map(_array, inputs), strict=False))
     try:
-        graph = _imported(case.model, arrays, {}, symbolic=False)
+        graph, _ = PyTensorBackend.prepare(case.model, mode=PYTHON).compiled(arrays)
     except Exception:
         return "refused"
     moved = [v for v in graph.inputs if v.type.dtype in ("float32", "float64")]
@@ -94,7 +96,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="tests whose name has this text")
     options = parser.parse_args()
     counts: Counter[str] = Counter()
-    for case in [c for c in node_tests() if options.only in c.name][:: options.every]:
+    for case in [c for c in tests_of_numbers() if options.only in c.name][:: options.every]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:

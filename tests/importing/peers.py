@@ -21,7 +21,9 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 
+from pytensor_onnx.importing.registry.narrow_types import NARROW
 from tests.importing.node_tests import _array, _difference, node_tests
 from tests.page_parts import write_part
 from tests.runtimes.runtime_calls import RUNTIMES
@@ -71,6 +73,22 @@ PEERS: dict[str, tuple[str, str, Callable[[onnx.ModelProto, Arrays], list[np.nda
 }
 
 
+def tests_of_numbers() -> list[Any]:
+    """Return the node tests of standard operators on arrays of dtypes that NumPy has."""
+    return [case for case in node_tests() if _is_of_numbers(case.model)]
+
+
+def _is_of_numbers(model: onnx.ModelProto) -> bool:
+    values = [*model.graph.input, *model.graph.output]
+    others = any(n.domain.startswith("ai.onnx.") for n in model.graph.node)
+    if others or any(n.op_type.startswith("Opt") for n in model.graph.node):
+        return False
+    if {v.type.WhichOneof("value") for v in values} - {"tensor_type"}:
+        return False
+    dtypes = {ir.DataType(v.type.tensor_type.elem_type) for v in values}
+    return not dtypes & {*NARROW, ir.DataType.STRING}
+
+
 def judge(peer: str, case: Any) -> str:
     """Return how a peer passes a test: as it is, with constants, or not."""
     run = PEERS[peer][2]
@@ -109,7 +127,7 @@ def _with_constants(model: onnx.ModelProto, feed: Arrays) -> tuple[onnx.ModelPro
 
 def verdicts(peer: str, every: int) -> list[str]:
     """Return the verdicts on tests, from processes of their own."""
-    count = len(node_tests()[::every])
+    count = len(tests_of_numbers()[::every])
     found: list[str] = []
     while len(found) < count:
         place = ["--from", str(len(found)), "--every", str(every)]
@@ -135,11 +153,11 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.first is not None:
-        for case in node_tests()[:: options.every][options.first :]:
+        for case in tests_of_numbers()[:: options.every][options.first :]:
             print("=" + judge(options.peers[0], case), flush=True)
         return
     lines = [
-        "| on the same tests | | equal, all inputs variables | equal, values given |",
+        "| on the node tests of numbers | | equal, all inputs variables | equal, values given |",
         "|---|---|---|---|",
     ]
     for peer in options.peers:

@@ -22,6 +22,7 @@ from pytensor_onnx.importing.registry.known_values import (
     size,
     static,
 )
+from pytensor_onnx.importing.registry.narrow_types import marked_as
 from pytensor_onnx.importing.registry.operator_imports import onnx_import
 
 
@@ -44,7 +45,8 @@ def branch(condition: TensorVariable, *, then_branch: Body, else_branch: Body) -
     for a, b in pairs:
         _check_types(condition, a, b)
     taken = ifelse(condition.reshape(()), [a for a, _ in pairs], [b for _, b in pairs])
-    return in_form(results, taken if isinstance(taken, list | tuple) else [taken])
+    taken = list(taken) if isinstance(taken, list | tuple) else [taken]
+    return in_form(results, marked_as(taken, [a for a, _ in pairs]))
 
 
 def _length(value: Any) -> int | None:

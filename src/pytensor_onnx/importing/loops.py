@@ -20,6 +20,7 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.importing.registry.bodies import Body
 from pytensor_onnx.importing.registry.known_values import Size, known, not_known, size
+from pytensor_onnx.importing.registry.narrow_types import marked, marked_as, narrow_type
 from pytensor_onnx.importing.registry.operator_imports import onnx_import
 from pytensor_onnx.rewriting.engine.predicates import elementwise
 
@@ -60,7 +61,8 @@ def loop(
     captured = body.captured
 
     def step(index: Variable, *rest: Variable) -> object:
-        own, outer = growth.filled(before, rest[: growth.kept]), rest[growth.kept :]
+        own = marked_as(growth.filled(before, rest[: growth.kept]), before)
+        outer = marked_as(rest[growth.kept :], captured)
         condition, *results = body(index, pt.constant(True), *own, captured=outer)
         results = growth.step_results(own, results, states)
         if is_always is not None:
@@ -68,7 +70,8 @@ def loop(
         return results, until(pt.invert(condition.reshape(())))
 
     steps = [pt.arange(length)]
-    return _scanned(step, steps, states, growth, captured, len(traced) - n_states, length)
+    results = _scanned(step, steps, states, growth, captured, len(traced) - n_states, length)
+    return marked_as(results, traced)
 
 
 def _unrolled(
@@ -114,7 +117,7 @@ def _trip_count(trip_count: TensorVariable | None, condition: TensorVariable | N
 def _variable_of(state: TensorVariable) -> TensorVariable:
     """Return a variable for a state in the body; empty axes may grow."""
     shape = [None if size == 0 else size for size in state.type.shape]
-    return pt.tensor(dtype=state.type.dtype, shape=shape)
+    return marked(pt.tensor(dtype=state.type.dtype, shape=shape), narrow_type(state))
 
 
 @dataclass(frozen=True)
@@ -291,15 +294,16 @@ def scan(
     ]
     captured = body.captured
     before = list(map(_variable_of, states))
-    after = body(*before, *(x[0].type() for x in sequences))
+    after = body(*before, *marked_as([x[0].type() for x in sequences], given))
     growth = _growth(before, after)
     _check_states(body.graph.inputs, before, after, growth)
 
     def step(*rest: Variable) -> list[Variable]:
         n = num_scan_inputs
         elements, others, outer = rest[:n], rest[n : n + growth.kept], rest[n + growth.kept :]
-        own = growth.filled(before, others)
-        return growth.step_results(own, body(*own, *elements, captured=outer), states)
+        own = marked_as(growth.filled(before, others), before)
+        results = body(*own, *marked_as(elements, given), captured=marked_as(outer, captured))
+        return growth.step_results(own, results, states)
 
     n_traced = len(body.graph.outputs) - n_states
     results = _scanned(step, sequences, states, growth, captured, n_traced, size(sequences[0], 0))
@@ -309,7 +313,7 @@ def scan(
         pt.moveaxis(x[::-1] if back else x, 0, axis % x.type.ndim)
         for x, axis, back in zip(results[n_states:], axes, backwards, strict=True)
     ]
-    return [*results[:n_states], *traces]
+    return marked_as([*results[:n_states], *traces], after)
 
 
 def _leading(x: TensorVariable, axis: int) -> TensorVariable:

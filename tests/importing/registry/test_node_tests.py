@@ -10,6 +10,8 @@ from tests.importing.node_tests import PYTHON, judged, node_tests, node_tests_of
 @pytest.mark.parametrize(
     "operator",
     [
+        "cast",
+        "castlike",
         "celu",
         "clip",
         "conv",
@@ -19,7 +21,9 @@ from tests.importing.node_tests import PYTHON, judged, node_tests, node_tests_of
         "loop",
         "pad",
         "resize",
+        "optionalgetelement",
         "scan",
+        "sequence_map",
         "slice",
         "topk",
     ],
@@ -31,8 +35,17 @@ def test_no_node_test_of_an_operator_is_wrong(operator):
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize(("symbolic", "least"), [(False, 1541), (True, 1300)])
-def test_no_node_test_is_wrong(symbolic, least):
-    found = list(verdicts(node_tests(), PYTHON, symbolic=symbolic))
+@pytest.mark.parametrize(
+    ("kind", "symbolic", "least"),
+    [
+        ("node", False, 1824),
+        ("node", True, 1450),
+        ("simple", False, 15),
+        ("pytorch-converted", False, 79),
+        ("pytorch-operator", False, 35),
+    ],
+)
+def test_no_test_of_onnx_is_wrong(kind, symbolic, least):
+    found = list(verdicts(node_tests(kind), PYTHON, symbolic=symbolic))
     assert not [v for v in found if v.verdict == "wrong"]
     assert Counter(v.verdict for v in found)["right"] >= least

@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from pytensor_onnx.errors import ArgumentError, VerificationError
+from pytensor_onnx.errors import ArgumentError, UnsupportedTypeError, VerificationError
 from pytensor_onnx.exporting.files.file_latency import measure_latency
 from pytensor_onnx.exporting.files.file_verification import load, run_on_sample
 from pytensor_onnx.exporting.program.export import export_onnx
@@ -28,6 +28,7 @@ from pytensor_onnx.graph.model_reading import external_bytes, read_model
 from pytensor_onnx.graph.traversal import operator_counts
 from pytensor_onnx.graph.weights import weight_files
 from pytensor_onnx.importing.registry.imported_graph import from_onnx
+from pytensor_onnx.importing.registry.narrow_types import NARROW
 from pytensor_onnx.progress import working
 from pytensor_onnx.running.session import Session
 
@@ -63,6 +64,8 @@ def optimize_onnx(
     ------
     UnsupportedOpError
         If the file has operators that cannot be imported, or parts that the target cannot run.
+    UnsupportedTypeError
+        If inputs or outputs are of types of few bits, such as bfloat16.
     VerificationError
         If the results differ from those of the file beyond rounding. In another precision, they are
         compared with those of the imported graph alone.
@@ -83,6 +86,12 @@ def optimize_onnx(
     file = Path(source)
     model = read_model(file)
     weight_files(model, file)
+    for value in (*model.graph.inputs, *model.graph.outputs):
+        if value.dtype is not None and value.dtype in NARROW:
+            raise UnsupportedTypeError(
+                f"{value.name} is of {value.dtype.name.lower()}, which PyTensor has no arrays of: "
+                "the optimized file would have another type"
+            )
     graph = from_onnx(file)
     given = {"updates": graph.updates, "dynamic_axes": graph.dynamic_axes, **options}
     program = export_onnx(graph.inputs, graph.outputs, **given)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import onnx_ir as ir
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
@@ -13,6 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.importing.networks.imported_windows import conv
 from pytensor_onnx.importing.products import matmul
 from pytensor_onnx.importing.registry.known_values import like, size
+from pytensor_onnx.importing.registry.narrow_types import NARROW, limits, narrow_type, rounded
 from pytensor_onnx.importing.registry.operator_imports import dtype_name, onnx_import
 
 type Optional = TensorVariable | None
@@ -32,11 +32,18 @@ def quantize(
     saturate: int = 1,
 ) -> TensorVariable:
     """Divide by a scale, round to even, add a zero point and bound by the dtype."""
+    narrow = narrow_type(zero)
+    if zero is None and output_dtype in NARROW:
+        narrow = ir.DataType(output_dtype)
     dtype = dtype_name(ir.DataType(output_dtype)) if output_dtype else "uint8"
     dtype = dtype if zero is None else zero.type.dtype
     wide = dtype_name(ir.DataType(precision)) if precision else _common(x, scale)
     divisor = _along(scale, x, axis, block_size).astype(wide)
-    return _quantized(_quotient(x.astype(wide), divisor), zero, dtype, x, axis, block_size)
+    quotient = _quotient(x.astype(wide), divisor)
+    if narrow is not None and dtype.startswith("float"):  # its zero point is zero
+        return rounded(quotient.astype(dtype), narrow, saturates=bool(saturate))
+    range_ = limits(narrow, dtype)
+    return _quantized(quotient, zero, dtype, x, axis, block_size, range_)
 
 
 def _quotient(x: TensorVariable, divisor: TensorVariable) -> TensorVariable:
@@ -69,12 +76,12 @@ def _quantized(
     x: TensorVariable,
     axis: int = 1,
     block_size: int = 0,
+    bounds: tuple[float, float] | None = None,
 ) -> TensorVariable:
-    limits = np.iinfo(dtype)
-    rounded = pt.round(quotient.astype("float64"), "half_to_even")
+    number = pt.round(quotient.astype("float64"), "half_to_even")
     if zero is not None:
-        rounded = rounded + _along(zero, x, axis, block_size).astype("float64")
-    return pt.clip(rounded, float(limits.min), float(limits.max)).astype(dtype)
+        number = number + _along(zero, x, axis, block_size).astype("float64")
+    return pt.clip(number, *(bounds or limits(None, dtype))).astype(dtype)
 
 
 @onnx_import("DequantizeLinear")
@@ -89,9 +96,10 @@ def dequantize(
 ) -> TensorVariable:
     """Subtract a zero point and multiply by a scale."""
     dtype = dtype_name(ir.DataType(output_dtype)) if output_dtype else scale.type.dtype
-    numbers = x.astype("int32")
+    exact = "float32" if x.type.dtype == "float32" else "int32"
+    numbers = x.astype(exact)
     if zero is not None:
-        numbers = numbers - _along(zero, x, axis, block_size).astype("int32")
+        numbers = numbers - _along(zero, x, axis, block_size).astype(exact)
     return (numbers.astype(scale.type.dtype) * _along(scale, x, axis, block_size)).astype(dtype)
 
 
@@ -207,9 +215,8 @@ def quantized_matmul(
     factor = _rows(a_scale).astype("float64") * b_scale.astype("float64")
     total = matmul(rows, columns) * factor / _rows(y_scale).astype("float64")
     zero = _rows(y_zero).astype("float64")
-    limits = np.iinfo(y_zero.type.dtype)
-    rounded = pt.round(total, "half_to_even") + zero
-    return pt.clip(rounded, float(limits.min), float(limits.max)).astype(y_zero.type.dtype)
+    number = pt.round(total, "half_to_even") + zero
+    return pt.clip(number, *limits(None, y_zero.type.dtype)).astype(y_zero.type.dtype)
 
 
 def _rows(values: TensorVariable) -> TensorVariable:

@@ -31,6 +31,7 @@ from pytensor_onnx.importing.registry.bodies import VariableList, flat
 from pytensor_onnx.importing.registry.import_problems import helpful_arguments, unknown_operators
 from pytensor_onnx.importing.registry.known_values import name_axes
 from pytensor_onnx.importing.registry.model_walk import ModelWalk, constant_array, tensor_type
+from pytensor_onnx.importing.registry.narrow_types import NARROW, marked, wide_array
 from pytensor_onnx.importing.registry.reading import check_names, cut, read_model
 from pytensor_onnx.operators.dims import BROADCASTS
 from pytensor_onnx.progress import working
@@ -227,12 +228,13 @@ class ModelSource:
     def constant(self, name: str, tensor: ir.TensorProtocol) -> Variable:
         """Return the variable of a constant of the file."""
         if name not in self.weights:
-            array = constant_array(tensor)
+            array, narrow = constant_array(tensor), tensor.dtype if tensor.dtype in NARROW else None
             if self._is_trained(name, array):
                 self.weights[name] = pytensor.shared(np.array(array), name=name)
             else:
                 type_ = TensorType(array.dtype.name, array.shape)
                 self.weights[name] = TensorConstant(type_, np.asarray(array), name=name)
+            marked(self.weights[name], narrow)
         return self.weights[name]
 
     def _is_trained(self, name: str, array: np.ndarray) -> bool:
@@ -296,11 +298,11 @@ def build_graph(
         name = str(value.name)
         try:
             if name in given:
-                environment[value] = _given(value, given[name])
+                environment[value] = marked(_given(value, given[name]), _declared(value))
             elif name in source.state_outputs:
                 environment[value] = _state(source, value)
             elif not value.is_initializer():
-                variable = _input_type(value, source.shapes)(name)
+                variable = marked(_input_type(value, source.shapes)(name), _declared(value))
                 setattr(variable.tag, BROADCASTS, True)
                 environment[value] = variable
                 inputs.append(variable)
@@ -371,9 +373,11 @@ def _given(value: ir.Value, variable: Any) -> Any:
         value = ir.Value(name=name, type=declared, shape=value.shape)
     if value.type is not None and value.shape is not None:
         type_ = tensor_type(value)
+    if isinstance(variable, Variable) and _declared(value) is not None:
+        variable = pt.tensor_copy(variable)  # the mark of its type is not one of the user's
     if not isinstance(variable, Variable):
         dtype = None if type_ is None else type_.dtype
-        array = np.asarray(variable)
+        array = wide_array(np.asarray(variable))
         if dtype and array.dtype != dtype and not np.can_cast(array.dtype, dtype, "same_kind"):
             raise ArgumentError(f"the input {name} is of {dtype}; got an array of {array.dtype}")
         variable = pt.constant(array.astype(dtype) if dtype else array, name=name)
@@ -400,6 +404,12 @@ def _state(source: ModelSource, value: ir.Value) -> SharedVariable:
         array = np.array(value.const_value.numpy())
         source.state[name] = pytensor.shared(array, name=name)
     return source.state[name]
+
+
+def _declared(value: ir.Value) -> ir.DataType | None:
+    """Return the type of few bits of an input, None for other types."""
+    dtype = value.type.dtype if isinstance(value.type, ir.TensorType) else None
+    return dtype if dtype in NARROW else None
 
 
 def _input_type(value: ir.Value, shapes: Mapping[str, Any]) -> TensorType:

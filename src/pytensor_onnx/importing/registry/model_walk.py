@@ -27,6 +27,12 @@ from pytensor_onnx.importing.registry.bodies import (
     standard_body,
 )
 from pytensor_onnx.importing.registry.kept_operators import written_norm
+from pytensor_onnx.importing.registry.narrow_types import (
+    as_results,
+    marked_as,
+    narrow_type,
+    wide_array,
+)
 from pytensor_onnx.importing.registry.operator_imports import (
     OperatorImport,
     dtype_name,
@@ -35,8 +41,6 @@ from pytensor_onnx.importing.registry.operator_imports import (
 )
 from pytensor_onnx.importing.registry.size_chains import size_result
 from pytensor_onnx.operators.dims import dims_of
-
-FIRST_OPSET = 7
 
 _FEWEST = 2
 """Nodes from which a model-local function is one operation."""
@@ -121,6 +125,7 @@ class ModelWalk:
             return self.run_function(function, operands, attributes)
         isolated = ModelWalk(self.functions, self.constant_of, [], self.opsets, path=self.path)
         own = [v if v is None or isinstance(v, Constant) else v.type() for v in operands]
+        marked_as(own, operands)
         results = isolated.run_function(function, own, attributes)
         inputs = [v for v in own if v is not None and not isinstance(v, Constant)]
         are_arrays = all(isinstance(v, Variable) for v in results)
@@ -130,7 +135,7 @@ class ModelWalk:
             return self.run_function(function, operands, attributes)
         given = [v for v in operands if v is not None and not isinstance(v, Constant)]
         call = OpFromGraph(inputs, results, name=function.name, on_unused_input="ignore")
-        return call(*given, return_list=True)
+        return marked_as(call(*given, return_list=True), results)
 
     def _operand(self, value: ir.Value | None, environment: Environment) -> Any:
         if value is None or (not value.name and value.producer() is None):
@@ -151,6 +156,7 @@ class ModelWalk:
         if not any(isinstance(v, _Failed) for v in operands):
             try:
                 results = self._results(node, operands, environment)
+                results = as_results(node, operands, results, self._opset(node))
             except BodyFailure:
                 pass
             except UnsupportedCase as problem:
@@ -189,14 +195,15 @@ class ModelWalk:
         if found is None:
             return self._defined(node, operands, opset)
         attributes = self._attributes(node, found, environment)
-        has_lists = any(isinstance(v, VariableList) for v in operands)
-        is_plain = not node.domain and not has_lists
+        is_plain = not node.domain and not any(
+            isinstance(v, VariableList) or narrow_type(v) for v in operands
+        )
         chained = size_result(node.op_type, operands, attributes) if is_plain else None
         if chained is not None:
             return [chained]
         norm = (
             written_norm(node, lambda v: self._operand(v, environment))
-            if node.op_type in ("Add", "Mul") and not node.domain
+            if node.op_type in ("Add", "Mul") and is_plain
             else None
         )
         if norm is not None:
@@ -238,13 +245,7 @@ class ModelWalk:
 
     def _opset(self, node: ir.Node) -> int:
         domain = "" if node.domain == "ai.onnx" else node.domain
-        opset = node.version or self.opsets.get(domain, 1)
-        if domain == "" and opset < FIRST_OPSET:
-            raise UnsupportedCase(
-                f"opset {opset} is older than {FIRST_OPSET}",
-                "onnx.version_converter.convert_version(model, 21) updates a model",
-            )
-        return opset
+        return node.version or self.opsets.get(domain, 1)
 
     def _by_standard(
         self, node: ir.Node, operands: Sequence[Any], opset: int
@@ -289,8 +290,7 @@ class ModelWalk:
                 return Body(attribute.as_graph(), self._run_body, self._operand, environment)
             case ir.AttributeType.TENSOR:
                 tensor = attribute.as_tensor()
-                dtype_name(tensor.dtype)
-                return tensor.numpy()
+                return constant_array(tensor)
             case ir.AttributeType.INTS | ir.AttributeType.FLOATS | ir.AttributeType.STRINGS:
                 return tuple(attribute.value)
             case ir.AttributeType.INT | ir.AttributeType.FLOAT | ir.AttributeType.STRING:
@@ -393,4 +393,4 @@ def tensor_type(value: ir.Value) -> TensorType:
 def constant_array(tensor: ir.TensorProtocol) -> np.ndarray:
     """Return the array of a constant; that of a file of weights stays in the file."""
     dtype_name(tensor.dtype)
-    return tensor.numpy()
+    return wide_array(tensor.numpy())

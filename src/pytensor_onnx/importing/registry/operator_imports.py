@@ -24,6 +24,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.importing.registry import known_values
+from pytensor_onnx.importing.registry.narrow_types import NARROW, wide_dtype
 from pytensor_onnx.late_names import import_modules
 from pytensor_onnx.operators.inference import signature
 from pytensor_onnx.ops.networks.kept_operator import KeptOperator
@@ -283,7 +284,7 @@ _NOT_OF_PYTENSOR = "PyTensor has no arrays of {}"
 
 
 def dtype_name(dtype: ir.DataType) -> str:
-    """Return the name of a dtype in PyTensor.
+    """Return the name of a dtype in PyTensor, for types of few bits that of their wide arrays.
 
     Raises
     ------
@@ -295,7 +296,7 @@ def dtype_name(dtype: ir.DataType) -> str:
     >>> dtype_name(ir.DataType.FLOAT), dtype_name(ir.DataType.BOOL)
     ('float32', 'bool')
     """
-    name = _NAMES.get(dtype)
+    name = wide_dtype(dtype) if dtype in NARROW else _NAMES.get(dtype)
     if name is None:
         raise UnsupportedCase(_NOT_OF_PYTENSOR.format(dtype.name.lower()))
     return name

@@ -16,6 +16,9 @@ from pytensor_onnx.graph.weights import weight_files
 from pytensor_onnx.importing.registry.operator_imports import MACHINE_LEARNING
 from pytensor_onnx.user_code import NOT_OF_USERS
 
+FIRST_OPSET = 7
+"""First opset whose operators are imported."""
+
 _OF_MAPS = ("map_type", "sequence_type")
 _KINDS = "a path, bytes, onnx.ModelProto, onnx_ir.Model or ONNXProgram"
 
@@ -55,7 +58,32 @@ def read_model(source: Any) -> ir.Model:
         model = ir.serde.deserialize_model(_without_maps(source))
     else:
         raise ArgumentError(f"from_onnx takes {_KINDS}; got {type(source).__name__}")
-    return _in_order(model)
+    return _in_order(_converted(model))
+
+
+def _converted(model: ir.Model) -> ir.Model:
+    """Return a model in the first opset whose operators are imported, if it is in an older one."""
+    opset = model.opset_imports.get("", FIRST_OPSET)
+    if opset >= FIRST_OPSET:
+        return model
+    from onnx.version_converter import ConvertError, convert_version
+
+    try:
+        if any(map(_has_slopes_of_channels, model.graph.all_nodes())):
+            raise ConvertError("its PRelu has a slope for each channel")
+        converted = convert_version(ir.serde.serialize_model(model), FIRST_OPSET)
+    except (ConvertError, RuntimeError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise PyTensorONNXError(
+            f"the model is of opset {opset}, and onnx cannot convert it to {FIRST_OPSET}: {reason}"
+        ) from error
+    return ir.serde.deserialize_model(converted)
+
+
+def _has_slopes_of_channels(node: ir.Node) -> bool:
+    """Return whether a node has slopes along the second axis, which the converter leaves as is."""
+    slope = node.inputs[1] if node.op_type == "PRelu" else None
+    return slope is not None and (slope.const_value is None or slope.const_value.size != 1)
 
 
 def _read_file(path: Path) -> ir.Model:
