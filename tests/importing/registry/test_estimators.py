@@ -5,12 +5,15 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+import onnx
+import pytensor
+import pytensor.tensor as pt
 import pytest
 from onnx import TensorProto, helper
 from onnx.backend.test.case.node import _NodeTestCases
 
-from pytensor_onnx import UnsupportedOpError, from_onnx
-from tests.importing.models import by_runtime, evaluated, model_of
+from pytensor_onnx import PyTensorONNXError, UnsupportedOpError, from_onnx
+from tests.importing.models import PYTHON, by_runtime, evaluated, model_of
 from tests.importing.node_tests import judged
 
 ML = "ai.onnx.ml"
@@ -292,3 +295,49 @@ def test_what_scikit_learns_converter_writes(name):
         target_opset={"": 18, ML: 3},
     )
     assert_equal_to_runtime(model, x)
+
+
+def pipeline_of_strings() -> onnx.ModelProto:
+    """Return a model of a column of strings and one of numbers, with string labels."""
+    nodes = [
+        helper.make_node(
+            "OneHotEncoder", ["city"], ["city_is"], domain=ML, cats_strings=["Oslo", "Rome"]
+        ),
+        helper.make_node("Flatten", ["city_is"], ["codes"]),
+        helper.make_node("Concat", ["codes", "age"], ["row"], axis=1),
+        helper.make_node(
+            "LinearClassifier",
+            ["row"],
+            ["label", "shares"],
+            domain=ML,
+            classlabels_strings=["no", "yes"],
+            coefficients=[0.5, -1.0, 0.25, -0.5, 1.0, -0.25],
+            intercepts=[0.125, -0.125],
+            post_transform="SOFTMAX",
+        ),
+    ]
+    model = model_of(
+        nodes,
+        inputs={"city": ("n", 1), "age": ("n", 1)},
+        outputs={"label": ("n",), "shares": ("n", 2)},
+        dtypes={"city": TensorProto.STRING, "label": TensorProto.STRING},
+    )
+    return model
+
+
+def test_the_numeric_part_of_a_pipeline_of_strings_is_imported():
+    model = pipeline_of_strings()
+    with pytest.raises(PyTensorONNXError, match=r"from_onnx\(model, {'city_is': variable}\)"):
+        from_onnx(model)
+    codes = pt.tensor3("codes", dtype="float32")
+    with pytest.raises(UnsupportedOpError, match="import the probabilities alone"):
+        from_onnx(model, {"city_is": codes})
+    graph = from_onnx(model, {"city_is": codes}, outputs=["shares"])
+    age = np.float32([[1.0], [2.0], [4.0]])
+    city = np.array([["Rome"], ["Oslo"], ["Bonn"]], dtype=object)
+    expected = by_runtime(model, city, age)[1]
+    one_hot = (city[..., None] == ["Oslo", "Rome"]).astype("float32")
+    found = graph.outputs[0].eval({codes: one_hot, graph.inputs[0]: age}, mode=PYTHON)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    slopes = pytensor.grad(graph.outputs[0][:, 1].sum(), graph.inputs[0])
+    assert (slopes.eval({codes: one_hot, graph.inputs[0]: age}, mode=PYTHON) < 0).all()

@@ -13,7 +13,11 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.importing.registry.known_values import like
-from pytensor_onnx.importing.registry.operator_imports import MACHINE_LEARNING, onnx_import
+from pytensor_onnx.importing.registry.operator_imports import (
+    MACHINE_LEARNING,
+    OF_STRING_LABELS,
+    onnx_import,
+)
 
 
 @onnx_import("Scaler", domain=MACHINE_LEARNING)
@@ -79,7 +83,7 @@ def linear_classifier(
 ) -> list[TensorVariable]:
     """Return the label with the best score, and the scores."""
     if classlabels_strings:
-        raise UnsupportedCase("its labels are strings", "train with labels that are integers")
+        raise UnsupportedCase("its labels are strings", OF_STRING_LABELS)
     rows = x.astype("float32")
     count = len(classlabels_ints)
     scores = rows @ like(rows, np.reshape(coefficients, (len(intercepts) or count, -1)).T)
@@ -281,7 +285,7 @@ def support_vector_classifier(
     Without support vectors, each label has a linear score.
     """
     if classlabels_strings:
-        raise UnsupportedCase("its labels are strings", "train with labels that are integers")
+        raise UnsupportedCase("its labels are strings", OF_STRING_LABELS)
     count, rows = len(classlabels_ints), x.astype("float32")
     if count < 2 or (count == 2 and not vectors_per_class):
         raise UnsupportedCase("it tells fewer than three labels apart without support vectors")

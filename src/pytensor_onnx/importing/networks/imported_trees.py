@@ -282,7 +282,7 @@ def tree_classifier(
     With weights for both, ONNX Runtime takes the sign of the second score instead.
     """
     if classlabels_strings:
-        raise UnsupportedCase("its labels are strings", "train with labels that are integers")
+        raise UnsupportedCase("its labels are strings", operator_imports.OF_STRING_LABELS)
     values = nodes_values if nodes_values_as_tensor is None else nodes_values_as_tensor
     weights = class_weights if class_weights_as_tensor is None else class_weights_as_tensor
     base = base_values if base_values_as_tensor is None else base_values_as_tensor

@@ -13,12 +13,15 @@ import onnx_ir as ir
 from pytensor_onnx.errors import Problem, did_you_mean
 from pytensor_onnx.importing.registry.operator_imports import import_of, imported_operators
 from pytensor_onnx.operators.dims import dims_of
+from pytensor_onnx.operators.entries import MOVING
 from pytensor_onnx.operators.inference import schema_of
 from pytensor_onnx.ops.networks.kept_operator import MICROSOFT
 
 type Arguments = tuple[dict[str, Any], dict[str, Any]]
 """Values of inputs and sizes, by name of the input."""
 
+_OF_STRINGS = MOVING | {"ArrayFeatureExtractor", "StringConcat", "StringNormalizer", "StringSplit"}
+"""Operators whose results are strings if their first operand is one."""
 _SIZES = (1, 2, 16, 512, 64, 224, 256, 1024, 4096)
 _SECONDS = 5.0
 """Time for the search of sizes that help."""
@@ -76,6 +79,33 @@ def unknown_operators(model: ir.Model, met: Iterable[ir.Node] = ()) -> list[Prob
             subject = f"{kind} {node.name}" if node.name else kind
         found.append(Problem(subject, results, "", *_advice(domain, operator)))
     return found
+
+
+def numbers_of_strings(graph: ir.Graph) -> list[str]:
+    """Return the names of the values that are computed of strings, and are no strings themselves.
+
+    Encoders of categories make such values; the graph after them has numbers alone.
+
+    Examples
+    --------
+    >>> city = ir.val("city", dtype=ir.DataType.STRING, shape=("n", 1))
+    >>> flat = ir.node("Flatten", [city])
+    >>> code = ir.node("OneHotEncoder", flat.outputs, domain="ai.onnx.ml")
+    >>> flat.outputs[0].name, code.outputs[0].name = "column", "city_is"
+    >>> numbers_of_strings(ir.Graph([city], code.outputs, nodes=[flat, code]))
+    ['city_is']
+    """
+    strings = {value for value in graph.inputs if value.dtype == ir.DataType.STRING}
+    found: dict[str, None] = {}
+    for node in graph:
+        if strings.isdisjoint(node.inputs):
+            continue
+        is_string = node.op_type in _OF_STRINGS or "values_strings" in node.attributes
+        if is_string:
+            strings.update(node.outputs)
+        else:
+            found |= dict.fromkeys(str(value.name) for value in node.outputs if value.name)
+    return list(found)
 
 
 def _domain(node: ir.Node) -> str:

@@ -28,7 +28,11 @@ from pytensor_onnx.errors import (
 )
 from pytensor_onnx.graph.model_reading import state_pairs
 from pytensor_onnx.importing.registry.bodies import VariableList, flat
-from pytensor_onnx.importing.registry.import_problems import helpful_arguments, unknown_operators
+from pytensor_onnx.importing.registry.import_problems import (
+    helpful_arguments,
+    numbers_of_strings,
+    unknown_operators,
+)
 from pytensor_onnx.importing.registry.known_values import name_axes
 from pytensor_onnx.importing.registry.model_walk import ModelWalk, constant_array, tensor_type
 from pytensor_onnx.importing.registry.narrow_types import NARROW, marked, wide_array
@@ -309,7 +313,11 @@ def build_graph(
                 free.append(value)
         except UnsupportedCase as problem:
             type_ = str(value.type or "no type")
-            problems.append(Problem(type_, name, "", problem.reason, problem.hint, is_type=True))
+            hint = problem.hint
+            if value.dtype == ir.DataType.STRING and (numbers := numbers_of_strings(graph)):
+                given_values = ", ".join(f"{number!r}: variable" for number in numbers)
+                hint = f"give the numbers of the strings: from_onnx(model, {{{given_values}}})"
+            problems.append(Problem(type_, name, "", problem.reason, hint, is_type=True))
     name_axes(
         [
             (v, [getattr(d, "value", None) for d in f.shape or ()])

@@ -31,6 +31,11 @@ from pytensor_onnx.ops.networks.kept_operator import KeptOperator
 from pytensor_onnx.rewriting.engine.predicates import elementwise
 
 MACHINE_LEARNING = "ai.onnx.ml"
+OF_STRING_LABELS = (
+    "import the probabilities alone, from_onnx(model, outputs=[their name]), or train with labels "
+    "that are integers"
+)
+"""Way out for classifiers whose labels PyTensor has no arrays of."""
 
 _FACTS = {"kept_axes", "outputs", "rank"}
 _IMPORTS: defaultdict[tuple[str, str], list[OperatorImport]] = defaultdict(list)

@@ -19,6 +19,8 @@ from pytensor_onnx.user_code import NOT_OF_USERS
 FIRST_OPSET = 7
 """First opset whose operators are imported."""
 
+_INTEGER_LABELS = {"TreeEnsembleClassifier": "classlabels_int64s"}
+"""Attributes of labels that are not named as others."""
 _OF_MAPS = ("map_type", "sequence_type")
 _KINDS = "a path, bytes, onnx.ModelProto, onnx_ir.Model or ONNXProgram"
 
@@ -191,10 +193,24 @@ def cut(model: ir.Model, given: Collection[str], outputs: Sequence[str] | None) 
     for value in list(part.inputs):
         if value.name not in given and value not in read:
             part.inputs.remove(value)
+    _number_unused_labels(part)
     made = ir.Model(part, ir_version=model.ir_version, functions=list(model.functions.values()))
     made.opset_imports.update(model.opset_imports)
     made.metadata_props.update(model.metadata_props)
     return made
+
+
+def _number_unused_labels(graph: ir.Graph) -> None:
+    """Replace labels that are strings by integers in classifiers whose labels nothing takes."""
+    for node in graph.all_nodes():
+        strings = node.attributes.get("classlabels_strings")
+        label = node.outputs[0] if node.domain == MACHINE_LEARNING and node.outputs else None
+        if strings is None or not strings.value or label is None:
+            continue
+        if not label.uses() and not label.is_graph_output():
+            name = _INTEGER_LABELS.get(node.op_type, "classlabels_ints")
+            del node.attributes["classlabels_strings"]
+            node.attributes.add(ir.AttrInt64s(name, range(len(strings.value))))
 
 
 def check_names(names: Iterable[str], known: Collection[str], kind: str) -> None:
