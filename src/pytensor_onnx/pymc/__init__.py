@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pytensor_onnx.pymc.model_graphs import ModelGraph as ModelGraph
     from pytensor_onnx.pymc.model_sampling import sample as sample
     from pytensor_onnx.pymc.nutpie import nutpie_model as nutpie_model
+    from pytensor_onnx.pymc.pathfinder import export_pathfinder as export_pathfinder
     from pytensor_onnx.pymc.predictions import predict as predict
     from pytensor_onnx.pymc.predictor import export_predictor as export_predictor
     from pytensor_onnx.pymc.provenance import parameter_names as parameter_names

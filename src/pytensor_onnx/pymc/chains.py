@@ -291,7 +291,7 @@ def _sample(
 ) -> tuple[list[TensorVariable], list[TensorVariable]]:
     """Return the traces of all steps; whether the starts are finite, and rows of the state."""
     center, given, state, i, begin = origin
-    start, is_finite = _start(density, data, center, given, numbers.jitters)
+    start, is_finite = first_point(density, data, center, given, numbers.jitters)
     now = first_state(start)
     if state is not None:
         row = ifelse(state.shape[0] > 0, state[i], _row_of(now, begin))
@@ -392,7 +392,7 @@ def take_steps(
     return after, traces
 
 
-def _start(
+def first_point(
     density: Density,
     data: Sequence[TensorVariable],
     center: TensorVariable,

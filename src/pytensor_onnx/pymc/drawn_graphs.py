@@ -181,18 +181,17 @@ def values_of_point(
     return dict(zip(wanted, values(position, *further), strict=True))
 
 
-def log_densities(graph: ModelGraph, positions: TensorVariable) -> TensorVariable:
+def log_densities(
+    density: Density, data: Sequence[Variable], positions: TensorVariable
+) -> TensorVariable:
     """Return the log-density of each row of a matrix of points."""
-    at_point, further = value_of(graph)
     return pytensor.scan(
-        at_point, [positions], non_sequences=further, return_updates=False, name="densities"
+        lambda x, *given: density(x, *given)[0],
+        [positions],
+        non_sequences=list(data),
+        return_updates=False,
+        name="densities",
     )
-
-
-def value_of(graph: ModelGraph) -> tuple[Callable[..., TensorVariable], list[Variable]]:
-    """Return the log-density as a function of a point, and the further variables it takes."""
-    at_point, further = as_function(graph.point, graph.of_point(as_compiled([graph.logp])))
-    return lambda x, *given: at_point(x, *given)[0].astype("float64"), further
 
 
 def named_outputs(*groups: Mapping[str, TensorVariable]) -> dict[str, TensorVariable]:

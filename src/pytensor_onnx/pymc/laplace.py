@@ -82,7 +82,7 @@ def export_laplace(
       reliable below 0.7, and draws close to the posterior near zero;
     - ``log_marginal_likelihood``, the logarithm of the integral of the density by the
       approximation;
-    - ``converged``, whether a mode was found, ``n_steps`` of both methods, and ``gradient_norm``.
+    - ``converged``, whether a mode was found, and ``n_steps`` of both methods.
 
     Without a mode, ``converged`` is false and all draws are NaN: the Hessian is not negative
     definite at the last point, or the density grows without end.
@@ -134,7 +134,7 @@ def export_laplace(
     n_chains, size = seed.shape[0], mode.x.shape[0]
     normals = _normals(seed, n_draws, size)
     points = mode.x + solve_triangular(mode.root.T, normals.T, lower=False).T
-    lp = log_densities(graph, points)
+    lp = log_densities(density, further, points)
     weights, k = pareto_smoothed(lp - _log_densities(mode, normals))
     by_chain = (n_chains, n_draws)
     positions = points.reshape((*by_chain, size))
@@ -153,11 +153,11 @@ def export_laplace(
         "log_marginal_likelihood": mode.log_density + log_volume,
         "converged": mode.converged,
         "n_steps": mode.n_steps,
-        "gradient_norm": mode.gradient_norm,
     }
     if unconstrained:
         inverse = solve_triangular(mode.root, pt.eye(size), lower=True)
         fit |= {f"{MODE}_{POINT}": mode.x, "covariance": inverse.T @ inverse}
+    dims = {f"{MODE}_{name}": list(graph.model.named_vars_to_dims.get(name, ())) for name in wanted}
     given = Inputs()
     given.add(seed, [1], {0: CHAIN})
     given.add(n_draws, 30)
@@ -167,7 +167,9 @@ def export_laplace(
         given,
         named_outputs(draws, fit),
         read,
-        description={"sampler": {"method": "laplace", "fit": [*fit]}},
+        description={
+            "sampler": {"method": "laplace", "fit": {name: dims.get(name, []) for name in fit}}
+        },
         details=Details(output_axes={0: CHAIN, 1: DRAW}, others={*fit}, share_data=share_data),
     )
 
@@ -185,8 +187,6 @@ class Mode(NamedTuple):
         Whether the point is a mode; root and density are NaN otherwise.
     n_steps
         Number of steps of L-BFGS and of Newton's method.
-    gradient_norm
-        Euclidean norm of the gradient.
     """
 
     x: TensorVariable
@@ -194,7 +194,6 @@ class Mode(NamedTuple):
     root: TensorVariable
     converged: TensorVariable
     n_steps: TensorVariable
-    gradient_norm: TensorVariable
 
 
 class Newton(NamedTuple):
@@ -282,7 +281,6 @@ def find_mode(
         pt.switch(converged, found.root, np.nan),
         converged,
         n_steps + found.count,
-        pt.sqrt((last.gradient * last.gradient).sum()),
     )
 
 

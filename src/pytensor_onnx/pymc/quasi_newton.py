@@ -19,8 +19,8 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.pymc.nuts import Density, State
 
-PAIRS = 6
-"""Pairs that the inverse of the Hessian has, as in the paper."""
+PAIRS = 10
+"""Pairs that the inverse of the Hessian has."""
 
 MOST_STEPS = 1000
 """Steps after which the ascent ends."""

@@ -18,7 +18,6 @@ from xarray import DataTree
 
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.pymc.chains import NEXT_STATE
-from pytensor_onnx.pymc.laplace import MODE
 from pytensor_onnx.pymc.model_arguments import check_model
 from pytensor_onnx.pymc.model_graphs import POINT
 from pytensor_onnx.pymc.provenance import METADATA, RENAMED
@@ -49,8 +48,8 @@ class Draws:
         The draws.
     warmup_posterior, warmup_sample_stats
         Those of the warm-up; none if empty.
-    fit
-        Results that have no draws.
+    fit, dims_of_fit
+        Results that have no draws, and the dimensions of those that have some.
     attributes
         Attributes of the groups.
     library
@@ -62,6 +61,7 @@ class Draws:
     warmup_posterior: Arrays = field(default_factory=dict)
     warmup_sample_stats: Arrays = field(default_factory=dict)
     fit: Arrays = field(default_factory=dict)
+    dims_of_fit: Mapping[Hashable, Sequence[Hashable]] = field(default_factory=dict)
     attributes: Mapping[str, Any] = field(default_factory=dict)
     library: Any = None
 
@@ -122,7 +122,8 @@ def to_datatree(
         results = dict(zip(names, results, strict=True))
     in_model = {new: name for name, new in told[RENAMED].items()}
     arrays = {in_model.get(name, name): np.asarray(x) for name, x in results.items()}
-    fit = {name: arrays.pop(name) for name in told["sampler"].get("fit", ()) if name in arrays}
+    dims_of_fit = told["sampler"].get("fit", {})
+    fit = {name: arrays.pop(name) for name in dims_of_fit if name in arrays}
     _warn_of_fit(fit)
     statistics = {name: arrays.pop(name) for name in STATISTICS if name in arrays}
     finite = statistics.pop(_FINITE_START, np.array(True))
@@ -141,7 +142,12 @@ def to_datatree(
     unconstrained = arrays.pop(POINT, None)
     if unconstrained is not None:
         arrays = {**_values_of(unconstrained, told), **arrays}
-    draws = Draws(posterior=arrays, sample_stats=statistics, fit=fit)
+    draws = Draws(
+        posterior=arrays,
+        sample_stats=statistics,
+        fit=fit,
+        dims_of_fit={name: dims for name, dims in dims_of_fit.items() if dims},
+    )
     if model is None:
         coords = {name: labels for name, labels in told["coords"].items() if labels is not None}
         return _groups(draws, coords, told["dims"])
@@ -197,22 +203,14 @@ def _groups(draws: Draws, coords: Mapping[str, Any], dims: Mapping[Any, Any]) ->
                 attrs=dict(draws.attributes),
             )
     if draws.fit:
-        of_variables: dict[Hashable, Any] = {
-            name: dims[variable] for name in draws.fit if (variable := _of_mode(name)) in dims
-        }
         groups["/fit"] = dict_to_dataset(
             draws.fit,
             inference_library=library,
             coords=dict(coords),
-            dims=of_variables,
+            dims=dict(draws.dims_of_fit),
             sample_dims=[],
         )
     return DataTree.from_dict(groups)
-
-
-def _of_mode(name: str) -> str:
-    """Return the name of the variable whose value at the mode an output has."""
-    return name.removeprefix(f"{MODE}_")
 
 
 def _values_of(points: np.ndarray, told: Mapping[str, Any]) -> dict[str, np.ndarray]:

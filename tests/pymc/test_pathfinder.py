@@ -1,0 +1,159 @@
+"""Pathfinder draws near posteriors, and exactly from a normal one of one dimension."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import stats
+
+pm = pytest.importorskip("pymc")
+
+from pytensor_onnx import ArgumentError  # noqa: E402
+from pytensor_onnx.kernels.regions import region_of_all  # noqa: E402
+from pytensor_onnx.pymc import ModelGraph, export_laplace, export_pathfinder, to_datatree
+from tests.pymc.posteriors import EFFECTS, eight_schools, logistic_regression  # noqa: E402
+
+
+def call(program, **inputs):
+    """Return the results of a program by name."""
+    names = [str(value.name) for value in program.model.graph.outputs]
+    return dict(zip(names, program(**inputs), strict=True))
+
+
+def normal_model():
+    """A normal mean, whose posterior is normal, with data of any length."""
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 1.0, 2.0)
+        pm.Deterministic("twice", 2 * mu)
+        pm.Normal("seen", mu, 1.0, observed=pm.Data("y", np.arange(3.0)))
+    return model
+
+
+@pytest.fixture(scope="module")
+def normal():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return export_pathfinder(normal_model(), unconstrained=True)
+
+
+@pytest.mark.parametrize("y", [np.arange(3.0), np.array([4.0, -2.0, 7.0, 1.0, 0.5])])
+def test_a_normal_posterior_is_its_own_approximation(normal, y):
+    found = call(normal, seed=[1, 2], draws=4000, y=y)
+    precision = 1 / 4 + len(y)
+    mean = (1 / 4 + y.sum()) / precision
+    seen = stats.multivariate_normal(np.ones(len(y)), np.eye(len(y)) + 4)
+    # Each draw has the same ratio, the evidence.
+    np.testing.assert_allclose(found["elbo"], seen.logpdf(y), rtol=1e-10)
+    assert found["pareto_k"] == 0
+    draws = found["mu"]
+    assert draws.shape == (1, 4000)
+    np.testing.assert_array_equal(found["point"][..., 0], draws)
+    np.testing.assert_allclose(found["twice"], 2 * draws)
+    # Draws of both paths are drawn with replacement, so that errors are √2 times as large.
+    assert abs(draws.mean() - mean) < 6 / np.sqrt(4000 * precision)
+    assert abs(draws.std() * np.sqrt(precision) - 1) < 6 / np.sqrt(8000)
+    assert 2500 < len(np.unique(draws)) < 4000
+
+
+def test_results_depend_on_the_seeds_only(normal):
+    inputs = {"draws": 20, "y": np.arange(3.0)}
+    first, again = (call(normal, seed=[1, 2], **inputs) for _ in range(2))
+    for name, value in first.items():
+        np.testing.assert_array_equal(value, again[name])
+    other = call(normal, seed=[7, 2], **inputs)
+    assert not np.array_equal(first["mu"], other["mu"])
+
+
+@pytest.mark.parametrize(("n_paths", "draws"), [(1, 0), (3, 1)])
+def test_few_draws_and_paths(normal, n_paths, draws):
+    found = call(normal, seed=np.arange(n_paths), draws=draws, y=np.arange(3.0))
+    assert found["mu"].shape == found["lp"].shape == (1, draws)
+    assert found["elbo"].shape == found["n_steps"].shape == (n_paths,)
+
+
+def test_a_regression_has_the_moments_of_its_posterior():
+    """Those of weighted draws of the Laplace approximation, whose errors are 1 % of a deviation."""
+    model = logistic_regression()
+    data = {v.name: v.get_value() for v in model.data_vars}
+    program = export_pathfinder(model, unconstrained=True, verify=False)
+    found = call(program, seed=np.arange(4), draws=2000, **data)
+    assert found["pareto_k"] < 0.7
+    laplace = call(
+        export_laplace(model, unconstrained=True, verify=False),
+        seed=[1, 2, 3, 4, 5],
+        draws=2000,
+        **data,
+    )
+    weights = np.exp(laplace["log_weight"])[..., None]
+    mean = (weights * laplace["point"]).sum((0, 1))
+    sd = np.sqrt((weights * (laplace["point"] - mean) ** 2).sum((0, 1)))
+    np.testing.assert_allclose((found["point"].mean((0, 1)) - mean) / sd, 0, atol=0.15)
+    np.testing.assert_allclose(found["point"].std((0, 1)) / sd, 1, atol=0.15)
+    # The bound is below the evidence, by little for a posterior that is nearly normal.
+    gap = laplace["log_marginal_likelihood"] - found["elbo"]
+    assert (np.abs(gap) < 0.5).all()
+
+
+def test_draws_of_eight_schools_are_near_the_posterior():
+    """As near as those of pymc-extras 0.15.1: mu 1.5 ± 1.5, tau 4.7 ± 3.3, k 0.74 (NUTS: mu 4.4)."""
+    model = eight_schools()
+    program = export_pathfinder(model, unconstrained=True, verify=False)
+    found = call(program, seed=np.arange(8), draws=1000)
+    assert abs(found["mu"].mean() - 1.5) < 1.0
+    assert abs(found["mu"].std() - 1.5) < 0.5
+    assert abs(found["tau"].mean() - 4.7) < 1.0
+    assert 0.6 < found["pareto_k"] < 1.0
+    assert found["theta"].shape == (1, 1000, len(EFFECTS))
+    logp = model.compile_logp(mode="FAST_COMPILE")
+    splits = np.cumsum([value.start.size for value in ModelGraph(model).continuous])[:-1]
+    for point, lp in zip(found["point"][0, :5], found["lp"][0], strict=False):
+        mu, tau, z = np.split(point, splits)
+        expected = logp({"mu": mu[0], "tau_log__": tau[0], "z": z})
+        np.testing.assert_allclose(lp, expected, rtol=1e-12)
+
+
+def test_paths_without_a_finite_start_have_no_draws():
+    with pm.Model() as model:
+        x = pm.Normal("x")
+        pm.Potential("nowhere", pm.math.log(x - 100.0))
+    program = export_pathfinder(model, verify=False)
+    found = call(program, seed=[1, 2], draws=3)
+    assert (found["elbo"] == -np.inf).all()
+    assert np.isnan(found["x"]).all()
+    assert np.isnan(found["pareto_k"])
+
+
+def test_other_paths_replace_one_without_a_finite_density():
+    with pm.Model() as model:
+        x = pm.Normal("x", 0.0, 1.0)
+        pm.Potential("edge", pm.math.switch(x > 0.0, 0.0, -np.inf))
+    program = export_pathfinder(model, verify=False)
+    found = call(program, seed=np.arange(6), draws=200)
+    assert (found["x"] > 0).all() or np.isnan(found["x"]).all()
+
+
+def test_trees_have_the_paths_beside_the_draws(normal):
+    results = normal(seed=[1, 2, 3], draws=50, y=np.arange(3.0))
+    tree = to_datatree(normal, results, normal_model())
+    assert tree.posterior["mu"].sizes == {"chain": 1, "draw": 50}
+    assert tree.fit["elbo"].dims == tree.fit["n_steps"].dims == ("path",)
+    assert tree.fit["pareto_k"].dims == ()
+
+
+def test_a_file_runs_as_one_region():
+    program = export_pathfinder(normal_model(), verify=False)
+    _, region = region_of_all(program.proto)
+    assert region is not None
+    shapes = {
+        value.name: [d.dim_param or d.dim_value for d in value.type.tensor_type.shape.dim]
+        for value in [*program.proto.graph.input, *program.proto.graph.output]
+    }
+    assert shapes["seed"] == shapes["elbo"] == ["path"]
+    assert shapes["mu"][1:] == ["draw"]
+
+
+def test_names_of_results_are_refused():
+    with pm.Model() as model:
+        pm.Normal("elbo")
+    with pytest.raises(ArgumentError, match="'elbo' would name two"):
+        export_pathfinder(model)
