@@ -10,7 +10,13 @@ pm = pytest.importorskip("pymc")
 
 from pytensor_onnx import ArgumentError  # noqa: E402
 from pytensor_onnx.kernels.regions import region_of_all  # noqa: E402
-from pytensor_onnx.pymc import ModelGraph, export_laplace, export_pathfinder, to_datatree
+from pytensor_onnx.pymc import (  # noqa: E402
+    ModelGraph,
+    export_laplace,
+    export_pathfinder,
+    export_sampler,
+    to_datatree,
+)
 from tests.pymc.posteriors import EFFECTS, eight_schools, logistic_regression  # noqa: E402
 
 
@@ -71,6 +77,7 @@ def test_few_draws_and_paths(normal, n_paths, draws):
     assert found["elbo"].shape == found["n_steps"].shape == (n_paths,)
 
 
+@pytest.mark.slow
 def test_a_regression_has_the_moments_of_its_posterior():
     """Those of weighted draws of the Laplace approximation, whose errors are 1 % of a deviation."""
     model = logistic_regression()
@@ -95,7 +102,7 @@ def test_a_regression_has_the_moments_of_its_posterior():
 
 
 def test_draws_of_eight_schools_are_near_the_posterior():
-    """As near as those of pymc-extras 0.15.1: mu 1.5 ± 1.5, tau 4.7 ± 3.3, k 0.74 (NUTS: mu 4.4)."""
+    """As near as those of pymc-extras 0.15.1: mu 1.5 ± 1.5, tau 4.7 ± 3.3, k 0.74."""
     model = eight_schools()
     program = export_pathfinder(model, unconstrained=True, verify=False)
     found = call(program, seed=np.arange(8), draws=1000)
@@ -138,6 +145,16 @@ def test_trees_have_the_paths_beside_the_draws(normal):
     assert tree.posterior["mu"].sizes == {"chain": 1, "draw": 50}
     assert tree.fit["elbo"].dims == tree.fit["n_steps"].dims == ("path",)
     assert tree.fit["pareto_k"].dims == ()
+
+
+@pytest.mark.slow
+def test_points_start_chains():
+    model = eight_schools()
+    found = call(export_pathfinder(model, unconstrained=True, verify=False), seed=[1, 2], draws=2)
+    sampler = export_sampler(model, start=True, verify=False)
+    drawn = call(sampler, seed=[1, 2], warmup=200, draws=400, start=found["point"][0])
+    assert drawn["finite_start"].all()
+    assert abs(drawn["mu"].mean() - 4.4) < 1.5
 
 
 def test_a_file_runs_as_one_region():
