@@ -415,6 +415,13 @@ class ONNXProgram(Runner):
         """
         return fingerprint_of(self.proto)
 
+    def _repr_html_(self) -> str:
+        from pytensor_onnx.exporting.program.notebook_view import notebook_view
+
+        return notebook_view(
+            self.model, self.draw(), self.verification, self.changes, _target_of(self.conversion)
+        )
+
     def __repr__(self) -> str:
         inputs = ", ".join(map(describe, self.inputs))
         outputs = ", ".join(map(describe, self.model.graph.outputs))
