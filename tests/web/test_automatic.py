@@ -15,7 +15,13 @@ import pytest
 from pytensor_onnx import export_onnx
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.graph.model_reading import stored_mapping
-from pytensor_onnx.pymc import export_logp, export_predictor, export_sampler
+from pytensor_onnx.pymc import (
+    export_laplace,
+    export_logp,
+    export_pathfinder,
+    export_predictor,
+    export_sampler,
+)
 from pytensor_onnx.web.automatic import automatic_page
 from pytensor_onnx.web.packages import package_files
 from tests.web.pages import AXE, needs_chromium
@@ -86,6 +92,26 @@ def test_a_sampler_has_its_data_and_labels(sampler):
     assert page["inputs"]["age"]["value"] == AGE.tolist()
     groups = {page["inputs"][name]["group"] for name in ("age", "region_index", "measured")}
     assert groups == {"40 rows"}
+
+
+@pytest.mark.parametrize("export", [export_laplace, export_pathfinder])
+def test_an_approximation_shows_its_draws_and_how_near_they_are(export):
+    page = automatic_page(export(heights(), target="web", verify=False).model, "model")
+    kinds = {name: view["kind"] for name, view in page["outputs"].items()}
+    assert kinds["level"] == kinds["slope"] == "posterior"
+    assert kinds["pareto_k"] == "number"
+    shown = {name for name, kind in kinds.items() if kind != "hidden"}
+    assert shown <= {"level", "slope", "pareto_k", "log_marginal_likelihood"}
+    assert set(page["inputs"]) == {"seed", "draws", "age", "region_index", "measured"}
+
+
+@needs_chromium
+@pytest.mark.parametrize("export", [export_laplace, export_pathfinder])
+def test_an_approximation_runs_in_its_page(opened, export):
+    page = opened(export(heights(), target="web", verify=False))
+    page.get_by_text("Done.").wait_for()
+    assert page.get_by_role("img", name="Plot of level, ").is_visible()
+    assert page.get_by_text("Pareto k").first.is_visible()
 
 
 def test_a_density_has_the_names_of_its_point_and_no_made_up_data():

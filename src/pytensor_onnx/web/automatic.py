@@ -19,6 +19,18 @@ _STATISTICS = frozenset(
         "finite_start",
     ]
 )
+_METHODS = {
+    "laplace": "Each run finds the mode, and draws from a normal distribution around it",
+    "pathfinder": "Each run follows paths to modes, and draws from normal distributions on them",
+}
+"""What the files of approximations do, by their method."""
+
+_NUMBERS = {
+    "pareto_k": "Pareto k: the draws are near the posterior below 0.7",
+    "log_marginal_likelihood": "Log marginal likelihood",
+}
+"""Labels of the results of approximations that are shown."""
+
 _INTERNAL = frozenset(["", "main_graph", "main", "graph", "torch_jit", "model", "torch-jit-export"])
 
 
@@ -42,7 +54,8 @@ def automatic_page(model: ir.Model, stem: str) -> dict[str, Any]:
     told = {"data": {}, **told}
     graph = model.graph
     if "sampler" in told:
-        return _sampler(graph, told)
+        is_fit = "method" in told["sampler"]
+        return _approximation(graph, told) if is_fit else _sampler(graph, told)
     if "draws" in told and isinstance(told.get("outputs"), dict):
         return _predictor(graph, told)
     page: dict[str, Any] = {"title": title_of(graph, stem)}
@@ -108,7 +121,6 @@ def _stored(told: Mapping[str, Any], name: str) -> str:
 
 def _sampler(graph: ir.Graph, told: Mapping[str, Any]) -> dict[str, Any]:
     """Describe the page of a file of `export_sampler`."""
-    of_model = _names_in_model(told)
     inputs: dict[str, dict[str, Any]] = {
         "seed": {"kind": "seed", "label": "Seed of the next chain", "size": _CHAINS, "value": 1}
         | {"advance": True, "more": True},
@@ -117,25 +129,11 @@ def _sampler(graph: ir.Graph, told: Mapping[str, Any]) -> dict[str, Any]:
         "draws": {"label": "Draws of each chain", "min": 50, "max": 2000, "step": 50, "least": 4}
         | {"value": _DRAWS, "more": True},
     }
-    data: dict[str, Any] = told["data"]
-    for value in graph.inputs:
-        file_name = str(value.name)
-        name = of_model.get(file_name, file_name)
-        if name in data:
-            inputs[file_name] = _data_control(value, name, data[name], told)
+    inputs |= _data_controls(graph, told)
     known = {str(v.name) for v in graph.inputs}
     drawn = [v for v in graph.outputs if v.name not in _STATISTICS]
     names = [str(v.name) for v in drawn]
-    outputs: dict[str, dict[str, Any]] = {}
-    for value in drawn:
-        name = of_model.get(str(value.name), str(value.name))
-        options: dict[str, Any] = {"kind": "posterior", "label": name, "keep": "chains"}
-        sizes = sizes_of(value)[2:]
-        if len(sizes) == 1 and (labels := _labels(told, name, 0, sizes[0])):
-            options["labels"] = labels
-        elif sizes:
-            options["labels"] = _elements(told, name, sizes)
-        outputs[str(value.name)] = options
+    outputs = {name: view | {"keep": "chains"} for name, view in _posteriors(drawn, told).items()}
     outputs |= {name: {"kind": "hidden", "keep": "chains"} for name in _STATISTICS}
     outputs["lp"] = {"kind": "summary", "label": "Convergence", "keep": "chains", "of": names}
     if sum(prod(n or 1 for n in sizes_of(v)[2:]) for v in drawn) > 1:
@@ -152,6 +150,60 @@ def _sampler(graph: ir.Graph, told: Mapping[str, Any]) -> dict[str, Any]:
         "outputs": {str(v.name): outputs[str(v.name)] for v in graph.outputs},
         "button": "Draw more chains",
     }
+
+
+def _approximation(graph: ir.Graph, told: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe the page of a file of draws from an approximation, whose results are in `fit`."""
+    method, fit = told["sampler"]["method"], told["sampler"]["fit"]
+    hidden = {*fit, *_STATISTICS, "log_weight"}
+    inputs: dict[str, dict[str, Any]] = {
+        "seed": {"kind": "seed", "label": "Seed", "size": _CHAINS, "value": 1, "more": True},
+        "draws": {"label": "Draws", "min": 50, "max": 2000, "step": 50, "least": 25}
+        | {"value": 4 * _DRAWS, "more": True},
+        **_data_controls(graph, told),
+    }
+    drawn = [v for v in graph.outputs if v.name not in hidden]
+    outputs: dict[str, dict[str, Any]] = {str(v.name): {"kind": "hidden"} for v in graph.outputs}
+    outputs |= _posteriors(drawn, told)
+    outputs |= {
+        name: {"kind": "number", "label": label} for name, label in _NUMBERS.items() if name in fit
+    }
+    names = [str(v.name) for v in drawn]
+    observed = _listed(told.get("observed") or [])
+    given = f", given {observed}" if observed else ""
+    return {
+        "title": _model_name(told, f"Approximate posterior of {_listed(names, 3)}"),
+        "text": f"The posterior of {_listed(names)}{given}. {_METHODS[method]}, here in the page.",
+        "run": "change",
+        "inputs": inputs,
+        "outputs": outputs,
+        "button": "Draw",
+    }
+
+
+def _data_controls(graph: ir.Graph, told: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Describe the controls of the data containers of a sampler."""
+    of_model, data = _names_in_model(told), told["data"]
+    return {
+        file_name: _data_control(value, name, data[name], told)
+        for value in graph.inputs
+        if (name := of_model.get(file_name := str(value.name), file_name)) in data
+    }
+
+
+def _posteriors(drawn: Iterable[ir.Value], told: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Describe the views of drawn variables."""
+    of_model, views = _names_in_model(told), {}
+    for value in drawn:
+        name = of_model.get(str(value.name), str(value.name))
+        options: dict[str, Any] = {"kind": "posterior", "label": name}
+        sizes = sizes_of(value)[2:]
+        if len(sizes) == 1 and (labels := _labels(told, name, 0, sizes[0])):
+            options["labels"] = labels
+        elif sizes:
+            options["labels"] = _elements(told, name, sizes)
+        views[str(value.name)] = options
+    return views
 
 
 def _elements(told: Mapping[str, Any], name: str, sizes: list[int | None]) -> list[str] | None:
