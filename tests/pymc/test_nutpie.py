@@ -236,7 +236,7 @@ def test_names_choose_the_variables_of_the_trace(groups):
 def test_discrete_variables_are_refused():
     with pm.Model() as model:
         pm.Normal("x", pm.Poisson("n", 3))
-    with pytest.raises(ArgumentError, match="continuous variables only: n"):
+    with pytest.raises(ArgumentError, match="continuous variables only, not n: n is Poisson"):
         nutpie_model(model)
 
 

@@ -282,7 +282,7 @@ def with_a_name_of_a_statistic() -> None:
 @pytest.mark.parametrize(
     ("define", "options", "message"),
     [
-        (without_free_variables, {}, "no free variables"),
+        (without_free_variables, {}, "no continuous free variables"),
         (with_a_discrete_variable, {}, "discrete variables: count"),
         (with_a_name_of_a_statistic, {}, "'energy' would name two"),
         (model_with_data, {"variables": ["mus"]}, "did you mean mu"),

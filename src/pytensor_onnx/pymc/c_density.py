@@ -10,6 +10,7 @@ import pymc as pm
 
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.pymc.density import export_logp
+from pytensor_onnx.pymc.marginal import advice_on
 from pytensor_onnx.pymc.model_graphs import ModelGraph
 from pytensor_onnx.pymc.provenance import parameter_names
 from pytensor_onnx.running.density_files import write_density
@@ -63,8 +64,10 @@ def export_c_density(
     """
     graph = ModelGraph(model, data="stored")
     if graph.discrete or not graph.continuous:
-        discrete = ", ".join(str(value.name) for value in graph.discrete)
-        reason = f"these are discrete: {discrete}" if discrete else "it has no free variable"
+        discrete = [value.rv for value in graph.discrete]
+        named = ", ".join(str(rv.name) for rv in discrete)
+        of_discrete = f"these are discrete: {named}: {advice_on(discrete)}" if discrete else ""
+        reason = of_discrete or "it has no free variable"
         raise ArgumentError(f"a point has the continuous free variables of a model: {reason}")
     outputs = ["values", "deterministics"] if deterministics else ["values"]
     density = export_logp(model, data="stored", **options)

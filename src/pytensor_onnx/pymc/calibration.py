@@ -121,7 +121,7 @@ def calibrate(
     Raises
     ------
     ArgumentError
-        If the model has no observed variables, or discrete free ones.
+        If the model has no observed variables, or discrete ones that cannot be summed out.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def calibrate(
     )
     prior = dict(zip((*wanted, *observed), drawn, strict=True))
     ranks: dict[str, list[np.ndarray]] = {name: [] for name in wanted}
-    failed, divergences = [], 0
+    failed, divergences, rng = [], 0, np.random.default_rng(seed)
     for i in range(simulations):
         data = {container: np.asarray(prior[name][i]) for name, container in observed.items()}
         found = _sampled(program, data, seed * simulations + i, warmup, draws * thin)
@@ -158,7 +158,11 @@ def calibrate(
         divergences += int(results["diverging"].sum())
         for name in wanted:
             posterior = results[name][0, thin - 1 :: thin]
-            ranks[name].append((posterior < prior[name][i]).sum(axis=0))
+            below, equal = (
+                compare(posterior, prior[name][i]).sum(axis=0) for compare in (np.less, np.equal)
+            )
+            # Equal values, those of discrete variables, are put in a random order.
+            ranks[name].append(below + rng.integers(0, equal + 1))
     shapes = {name: np.shape(prior[name])[1:] for name in wanted}
     stacked = {
         name: np.array(x, "int64").reshape((len(x), *shapes[name])) for name, x in ranks.items()

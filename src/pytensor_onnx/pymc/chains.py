@@ -29,8 +29,11 @@ from pytensor_onnx.pymc.warmup import (
 ATTEMPTS = 100
 """Starts to try until the density and its gradient are finite, as in Stan."""
 
-_UNIFORMS, _STARTS = 2**30, 2**31
-"""Streams of uniform numbers and of starts; normal numbers have stream zero."""
+_UNIFORMS, _STARTS, DRAWN_BACK = 2**30, 2**31, 2**31 + 2**30
+"""Streams of uniform numbers, of starts, and of variables that are drawn back for a draw.
+
+Normal numbers have stream zero, and each draw has streams of its own.
+"""
 
 POSITION = "x"
 OUTPUTS = (
@@ -184,11 +187,8 @@ def sample_chains(
         The results `OUTPUTS`, and `NEXT_STATE` if a state was requested.
     """
     seed, n_warmup, n_draws, starts, state = requested
-    begin, n_dropped = pt.constant(np.int64(0)), n_warmup
+    begin, n_dropped = steps_before(requested)
     if state is not None:
-        # The counters of random numbers go on behind the longest run.
-        begin = pt.max(pt.concatenate([pt.zeros(1), state[:, -1]])).astype("int64")
-        n_dropped = pt.switch(state.shape[0] > 0, 0, n_warmup)
         n_warmup = pt.switch(state.shape[0] > 0, begin, n_warmup)
     plan = schedule(n_warmup, n_dropped + n_draws, begin)
     sample = partial(_sample, density, settings)
@@ -197,6 +197,16 @@ def sample_chains(
     results = run(sample, chains, settings.max_depth)
     names = OUTPUTS if state is None else (*OUTPUTS, NEXT_STATE)
     return dict(zip(names, results, strict=True))
+
+
+def steps_before(requested: Requested) -> tuple[TensorVariable, TensorVariable]:
+    """Return the numbers of steps before the call, and of those that it drops as warm-up."""
+    state, n_warmup = requested.state, requested.n_warmup
+    if state is None:
+        return pt.constant(np.int64(0)), n_warmup
+    # The counters of random numbers go on behind the longest run.
+    begin = pt.max(pt.concatenate([pt.zeros(1), state[:, -1]])).astype("int64")
+    return begin, pt.switch(state.shape[0] > 0, 0, n_warmup)
 
 
 def _in_turn(sample: Sampler, chains: Chains, max_depth: int) -> list[TensorVariable]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pymc as pm
@@ -11,72 +12,113 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.utils import rewrite_graph
-from pytensor.graph.traversal import graph_inputs
+from pytensor.graph.traversal import ancestors, graph_inputs
+from pytensor.scan.op import Scan
+from pytensor.scan.utils import until
+from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.exporting.requests.options import ExportOptions
 from pytensor_onnx.operators.dims import Dims, dims_of
+from pytensor_onnx.pymc.chains import DRAWN_BACK
 from pytensor_onnx.pymc.inputs import Inputs
 from pytensor_onnx.pymc.making import make_program, vectorized_graph
-from pytensor_onnx.pymc.model_arguments import read_strings, shared_name, unknown
+from pytensor_onnx.pymc.marginal import Marginalized, name_of_variable
+from pytensor_onnx.pymc.model_arguments import check_model, read_strings, shared_name, unknown
 from pytensor_onnx.pymc.model_graphs import FreeValue, ModelGraph, as_compiled
 from pytensor_onnx.pymc.nuts import Density
+from pytensor_onnx.pymc.posterior import seeded
 
 CHAIN, DRAW = "chain", "draw"
 
+STREAMS_OF_DRAWS = 2**24
+"""Streams of each generator of variables that are drawn back, one for each step of a chain."""
 
-def graph_to_draw(
+
+class ToDraw(NamedTuple):
+    """A model to draw from.
+
+    Attributes
+    ----------
+    parts
+        The model, its discrete variables summed out.
+    graph
+        Graphs of the model without them.
+    wanted
+        Variables to return by name, as functions of the values of the graph; those that are drawn
+        back have generators.
+    """
+
+    parts: Marginalized
+    graph: ModelGraph
+    wanted: dict[str, Variable]
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """The entries of a description that differ for a model whose variables are summed out."""
+        parts = self.parts
+        if not parts.draws:
+            return {}
+        names = [str(v.name) for v in parts.original.deterministics]
+        return {"dims": parts.dims, "deterministics": names, "summed": list(parts.summed)}
+
+
+def model_to_draw(
     model: pm.Model,
     data: str | Iterable[str],
     variables: Sequence[str] | None,
-    method: str,
-) -> tuple[ModelGraph, dict[str, Variable]]:
+    *,
+    probabilities: bool = False,
+) -> ToDraw:
     """Return the graphs of a model whose free variables are drawn, and the variables to return.
 
     Parameters
     ----------
-    model, data, variables
+    model, data, variables, probabilities
         As in `export_sampler`.
-    method
-        Name of the method, for errors.
 
     Raises
     ------
     ArgumentError
-        If the model has discrete variables, no free ones, or not those named.
+        If the model has discrete variables that cannot be summed out, no continuous free ones, or
+        not those named.
     """
-    graph = ModelGraph(model, data=data)
-    check_variables(graph, method)
-    wanted = _wanted(graph, variables)
+    check_model(model)
+    parts = Marginalized.of(model)
+    graph = ModelGraph(parts.model, data=data)
+    check_variables(graph)
+    wanted = _wanted(parts, graph, variables, probabilities)
     if graph.containers:
         data_dims = _dims_of_data(graph, list(wanted.values()))
-        graph = ModelGraph(model, data=data, data_dims=data_dims)
-        wanted = _wanted(graph, variables)
-    return graph, wanted
+        graph = ModelGraph(parts.model, data=data, data_dims=data_dims)
+        wanted = _wanted(parts, graph, variables, probabilities)
+    return ToDraw(parts, graph, wanted)
 
 
-def check_variables(graph: ModelGraph, method: str = "NUTS") -> None:
-    """Raise unless all free variables of a model are continuous, and there are some."""
-    if graph.discrete:
-        names = ", ".join(str(value.rv.name) for value in graph.discrete)
-        raise ArgumentError(
-            f"{method} cannot draw discrete variables: {names}. Sum over their values"
-        )
+def check_variables(graph: ModelGraph) -> None:
+    """Raise unless a model without discrete variables has others."""
     if not graph.continuous:
-        raise ArgumentError("the model has no free variables to draw")
+        raise ArgumentError("the model has no continuous free variables to draw")
 
 
-def _wanted(graph: ModelGraph, variables: Sequence[str] | None) -> dict[str, Variable]:
+def _wanted(
+    parts: Marginalized,
+    graph: ModelGraph,
+    variables: Sequence[str] | None,
+    probabilities: bool,
+) -> dict[str, Variable]:
     """Return the variables to draw by their names, all unless some are named."""
-    known = {**graph.constrained, **graph.deterministics}
+    known = parts.variables(graph)
+    of_values = parts.probabilities(graph) if probabilities else {}
     if variables is None:
-        return known
+        return {**known, **of_values}
     names = dict.fromkeys(read_strings(variables, "variables"))
     for name in names:
         if name not in known:
             raise unknown(name, "free variable or deterministic", known)
-    return {name: known[name] for name in names}
+    found = {name: known[name] for name in names}
+    return {**found, **{k: v for k, v in of_values.items() if name_of_variable(k) in names}}
 
 
 def _dims_of_data(graph: ModelGraph, wanted: Sequence[Variable]) -> dict[str, Dims]:
@@ -88,6 +130,7 @@ def _dims_of_data(graph: ModelGraph, wanted: Sequence[Variable]) -> dict[str, Di
     given.add_values(graph, vector=True)
     given.add_data(graph)
     results = graph.of_point([graph.logp, *wanted])
+    results = seeded(results, pt.constant(np.int64(0)), 0, 1)
     outputs = {str(i): result for i, result in enumerate(results)}
     options = ExportOptions.of("export_sampler", {"verify": False})
     program = make_program(graph, given, outputs, options, description={})
@@ -109,7 +152,7 @@ def density_of(graph: ModelGraph, *, lockstep: bool) -> tuple[Density, list[Vari
         results = rewrite_graph(results, include=("ShapeOpt", "canonicalize"), clone=False)
         point = pt.tensor("points", dtype=point.type.dtype, shape=(None, *point.type.shape))
         results = vectorized_graph(results, {graph.point: point})
-    at_point, further = as_function(point, results)
+    at_point, further = as_function([point], results)
 
     def density(x: TensorVariable, *given: TensorVariable) -> list[TensorVariable]:
         return [result.astype("float64") for result in at_point(x, *given)]
@@ -118,18 +161,22 @@ def density_of(graph: ModelGraph, *, lockstep: bool) -> tuple[Density, list[Vari
 
 
 def as_function(
-    point: Variable, results: Sequence[Variable]
+    points: Sequence[Variable], results: Sequence[Variable]
 ) -> tuple[Callable[..., list[Variable]], list[Variable]]:
-    """Return a function of a point and further variables, and these variables."""
+    """Return a function of points and further variables, and the further variables."""
     inputs = dict.fromkeys(v for v in graph_inputs(results) if not isinstance(v, Constant))
-    further = [v for v in inputs if v is not point]
+    further = [v for v in inputs if v not in points]
 
-    def at_point(x: TensorVariable, *given: Variable) -> list[Variable]:
-        converted = point.type.filter_variable(x.astype(point.type.dtype))
-        replacements = {point: converted, **dict(zip(further, given, strict=True))}
+    def at_points(*given: TensorVariable) -> list[Variable]:
+        new = [
+            old.type.filter_variable(x.astype(old.type.dtype))
+            for old, x in zip(points, given, strict=False)
+        ]
+        values = [*new, *given[len(points) :]]
+        replacements = dict(zip([*points, *further], values, strict=True))
         return list(clone_replace(list(results), replacements, rebuild_strict=False))
 
-    return at_point, further
+    return at_points, further
 
 
 def initial_point_of(graph: ModelGraph) -> TensorVariable:
@@ -153,15 +200,47 @@ def _initial(value: FreeValue) -> Variable:
 
 
 def values_of_points(
-    graph: ModelGraph, positions: TensorVariable, wanted: Mapping[str, Variable]
+    graph: ModelGraph,
+    positions: TensorVariable,
+    wanted: Mapping[str, Variable],
+    seed: TensorVariable,
+    first: TensorVariable,
 ) -> dict[str, TensorVariable]:
-    """Return variables of the model for each draw."""
+    """Return variables of the model for each draw.
+
+    Parameters
+    ----------
+    graph
+        The graphs of the model.
+    positions
+        Points of shape ``(chain, draw, coordinate)``.
+    wanted
+        Variables as functions of the values. Those of random variables are drawn.
+    seed, first
+        The seed of each chain, and the number of steps before the first draw: the random numbers
+        of a draw depend on these alone.
+    """
     results = graph.of_point(list(wanted.values()))
-    values, further = as_function(graph.point, results)
+    of_chain, number = pt.lscalar(), pt.lscalar()
+    drawn = seeded(results, of_chain, DRAWN_BACK + number, STREAMS_OF_DRAWS)
+    arguments = [graph.point]
     chains, draws, size = (positions.shape[axis] for axis in range(3))
+    sequences = [positions.reshape((chains * draws, size))]
+    if drawn != results:
+        arguments += [of_chain, number]
+        sequences += [pt.repeat(seed, draws), pt.tile(first + pt.arange(draws), chains)]
+    values, further = as_function(arguments, drawn)
+    has_loops = any(v.owner is not None and isinstance(v.owner.op, Scan) for v in ancestors(drawn))
+
+    def step(*given: TensorVariable) -> Any:
+        outputs = values(*given)
+        # A loop that may end takes one draw after another: states of all draws and all steps of a
+        # Markov chain would need gigabytes at once.
+        return (outputs, until(given[2] < 0)) if has_loops and drawn != results else outputs
+
     rows = pytensor.scan(
-        values,
-        [positions.reshape((chains * draws, size))],
+        step,
+        sequences,
         non_sequences=further,
         return_updates=False,
         return_list=True,
@@ -176,9 +255,16 @@ def values_of_points(
 def values_of_point(
     graph: ModelGraph, position: TensorVariable, wanted: Mapping[str, Variable]
 ) -> dict[str, TensorVariable]:
-    """Return variables of the model at one point."""
-    values, further = as_function(graph.point, graph.of_point(list(wanted.values())))
-    return dict(zip(wanted, values(position, *further), strict=True))
+    """Return variables of the model at one point, those that are not drawn back."""
+    results = dict(zip(wanted, graph.of_point(list(wanted.values())), strict=True))
+    kept = {name: x for name, x in results.items() if not is_random(x)}
+    values, further = as_function([graph.point], list(kept.values()))
+    return dict(zip(kept, values(position, *further), strict=True))
+
+
+def is_random(graph: Variable) -> bool:
+    """Whether a graph has random variables."""
+    return any(isinstance(v.type, RandomType) for v in ancestors([graph]))
 
 
 def log_densities(

@@ -26,9 +26,9 @@ from pytensor_onnx.pymc.drawn_graphs import (
     DRAW,
     as_function,
     density_of,
-    graph_to_draw,
     initial_point_of,
     log_densities,
+    model_to_draw,
     named_outputs,
     values_of_point,
     values_of_points,
@@ -77,7 +77,8 @@ def export_laplace(
     - the draws of each variable, of shape ``(chain, draw, ...)``;
     - ``lp``, the log-density of each draw, and ``log_weight``, its importance weight: the smoothed
       ratio of the posterior to the approximation, whose sum over all chains is one;
-    - ``mode_x`` for each variable x, its value at the mode, and ``mode_lp``, the log-density there;
+    - ``mode_x`` for each variable x, its value at the mode, but of those that are drawn back; and
+      ``mode_lp``, the log-density there;
     - ``pareto_k``, which tells how far the approximation is from the posterior: weights are
       reliable below 0.7, and draws close to the posterior near zero;
     - ``log_marginal_likelihood``, the logarithm of the integral of the density by the
@@ -90,7 +91,7 @@ def export_laplace(
     Parameters
     ----------
     model
-        The model, whose free variables are continuous.
+        The model. Its discrete variables are summed out, and drawn back, as by `export_sampler`.
     path
         File to write; none unless given.
     variables
@@ -109,8 +110,8 @@ def export_laplace(
     Raises
     ------
     ArgumentError
-        If the model has discrete variables, no free ones, or not those named, or an argument is not
-        valid.
+        If the model has discrete variables that cannot be summed out, no continuous free ones, or
+        not those named, or an argument is not valid.
     UnsupportedOpError
         If a part of the model cannot be converted; nothing is written.
 
@@ -127,7 +128,8 @@ def export_laplace(
     ((2, 500), 2.153846, True)
     """
     read = read_options("export_laplace", path, verify, {"precision": "float64", **options})
-    graph, wanted = graph_to_draw(model, data, variables, "a Laplace approximation")
+    to_draw = model_to_draw(model, data, variables)
+    graph, wanted = to_draw.graph, to_draw.wanted
     seed, n_draws = pt.lvector("seed"), pt.lscalar("draws")
     density, further = density_of(graph, lockstep=False)
     mode = find_mode(density, further, *_hessian_of(graph), initial_point_of(graph))
@@ -139,7 +141,7 @@ def export_laplace(
     by_chain = (n_chains, n_draws)
     positions = points.reshape((*by_chain, size))
     draws = {
-        **values_of_points(graph, positions, wanted),
+        **values_of_points(graph, positions, wanted, seed, pt.constant(np.int64(0))),
         **({POINT: positions} if unconstrained else {}),
         "lp": lp.reshape(by_chain),
         "log_weight": weights.reshape(by_chain),
@@ -157,7 +159,8 @@ def export_laplace(
     if unconstrained:
         inverse = solve_triangular(mode.root, pt.eye(size), lower=True)
         fit |= {f"{MODE}_{POINT}": mode.x, "covariance": inverse.T @ inverse}
-    dims = {f"{MODE}_{name}": list(graph.model.named_vars_to_dims.get(name, ())) for name in wanted}
+    dims_of_model = to_draw.parts.dims
+    dims = {f"{MODE}_{name}": dims_of_model.get(name, []) for name in at_mode}
     given = Inputs()
     given.add(seed, [1], {0: CHAIN})
     given.add(n_draws, 30)
@@ -168,7 +171,8 @@ def export_laplace(
         named_outputs(draws, fit),
         read,
         description={
-            "sampler": {"method": "laplace", "fit": {name: dims.get(name, []) for name in fit}}
+            "sampler": {"method": "laplace", "fit": {name: dims.get(name, []) for name in fit}},
+            **to_draw.description,
         },
         details=Details(output_axes={0: CHAIN, 1: DRAW}, others={*fit}, share_data=share_data),
     )
@@ -227,7 +231,7 @@ def _hessian_of(graph: ModelGraph) -> tuple[Hessian, list[Variable]]:
     (gradient,) = graph.of_point([graph.join(graph.gradient(graph.logp))])
     direction = point.type()
     product = grad((gradient * direction).sum(), point, disconnected_inputs="ignore")
-    of_row, further = as_function(direction, [product])
+    of_row, further = as_function([direction], [product])
     rows = pytensor.scan(
         lambda row, *given: of_row(row, *given)[0],
         [pt.eye(point.shape[0], dtype=point.type.dtype)],
@@ -235,7 +239,7 @@ def _hessian_of(graph: ModelGraph) -> tuple[Hessian, list[Variable]]:
         return_updates=False,
         name="hessian",
     )
-    at_point, further = as_function(point, [rows])
+    at_point, further = as_function([point], [rows])
     return lambda x, *given: at_point(x, *given)[0].astype("float64"), further
 
 

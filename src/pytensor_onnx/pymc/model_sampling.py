@@ -9,7 +9,7 @@ import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,19 @@ from pytensor.gradient import NullTypeGradError
 from xarray import DataTree
 
 from pytensor_onnx.errors import ArgumentError, did_you_mean
+from pytensor_onnx.pymc.drawn_values import Values
+from pytensor_onnx.pymc.kept_programs import kept_of, model_key
+from pytensor_onnx.pymc.making import read_options
+from pytensor_onnx.pymc.marginal import (
+    Marginalized,
+    can_be_summed,
+    has_drawn_back,
+    initvals_of,
+    names_of_marginalized,
+)
 from pytensor_onnx.pymc.model_arguments import check_model, read_choice, read_strings, unknown
-from pytensor_onnx.pymc.own_sampling import Request, sample_by_parts
+from pytensor_onnx.pymc.model_graphs import ModelGraph
+from pytensor_onnx.pymc.own_sampling import Request, sample_by_parts, variables_of_trace
 from pytensor_onnx.pymc.trees import Draws, make_tree
 
 SAMPLERS = ("nutpie", "pytensor_onnx", "pymc")
@@ -64,10 +75,12 @@ def sample(
 ) -> DataTree:
     """Draw from the posterior of a PyMC model, with the density on ONNX Runtime.
 
-    Arguments and result are those of `pymc.sample`. Models of continuous variables are sampled by
-    nutpie where it is installed (``pip install 'pytensor-onnx[nutpie]'``), and by the sampler of
-    `export_sampler` where it is not. For discrete variables and for densities with an Op that runs
-    in Python, the step methods of PyMC run in mode ONNX.
+    Arguments and result are those of `pymc.sample`. NUTS draws the continuous variables, by nutpie
+    where it is installed (``pip install 'pytensor-onnx[nutpie]'``), and by the sampler of
+    `export_sampler` where it is not. Up to three discrete variables are summed out by pymc-extras
+    (``pip install 'pytensor-onnx[discrete]'``), and drawn back for each draw, as those that
+    `pymc_extras.marginal.marginalize` has taken out of the model. For other discrete variables and
+    for densities with an Op that runs in Python, the step methods of PyMC run in mode ONNX.
 
     Parameters
     ----------
@@ -126,6 +139,7 @@ def sample(
     _check_idata_kwargs(idata_kwargs)
     _check_arguments(kwargs)
     known = [str(v.name) for v in model.unobserved_RVs]
+    known += names_of_marginalized(model)
     for name in read_strings(var_names, "var_names") if var_names is not None else ():
         if name not in known:
             raise unknown(name, "free variable or deterministic", known)
@@ -180,8 +194,7 @@ def _check_arguments(given: Mapping[str, Any]) -> None:
 
 def _sampler_for(model: pm.Model, initvals: Any, kwargs: Mapping[str, Any]) -> str:
     """Return the sampler of a model: the first that can draw all of it as it is asked for."""
-    is_continuous = all(v.type.dtype.startswith("float") for v in model.free_RVs)
-    if not is_continuous or not kwargs.keys() <= {*_FOR_NUTS, *_FOR_MACHINES}:
+    if not can_be_summed(model) or not kwargs.keys() <= {*_FOR_NUTS, *_FOR_MACHINES}:
         return "pymc"
     has_one_start = initvals is None or isinstance(initvals, Mapping)
     is_installed = importlib.util.find_spec("nutpie") is not None
@@ -243,6 +256,10 @@ def _by_nutpie(request: Request, kwargs: Mapping[str, Any]) -> DataTree:
     model, names, initvals, tune = request.model, request.var_names, request.initvals, request.tune
     if not (initvals is None or isinstance(initvals, Mapping)):
         raise ArgumentError("nutpie takes one dict of initvals for all chains: nuts_sampler='pymc'")
+    summed = _summed_for_nutpie(request)
+    if summed is not None:
+        model, names = summed.copy or model, []
+        initvals = initvals_of(initvals, model, request.model)
     settings = _settings(kwargs)
     if "max_treedepth" in settings:
         settings["maxdepth"] = settings.pop("max_treedepth")
@@ -268,7 +285,7 @@ def _by_nutpie(request: Request, kwargs: Mapping[str, Any]) -> DataTree:
             cores=request.cores,
             seed=int(generators[0].integers(2**30)),
             save_warmup=not request.discard_tuned_samples,
-            store_unconstrained=request.include_transformed,
+            store_unconstrained=request.include_transformed or summed is not None,
             progress_bar=False,
             progress_callback=bar.update,
             **settings,
@@ -276,19 +293,62 @@ def _by_nutpie(request: Request, kwargs: Mapping[str, Any]) -> DataTree:
     seconds = time.perf_counter() - began
     told = json.loads(trace["sample_stats"].attrs["inference_library_settings"])
     has_warmup = not request.discard_tuned_samples and tune != 0
+
+    def variables(prefix: str, first: int) -> dict[str, np.ndarray]:
+        if summed is None:
+            return _variables_of(trace, prefix, model, names)
+        points = trace[f"{prefix}sample_stats"]["unconstrained_draw"].to_numpy()
+        return summed.values(points, [int(x.integers(2**62)) for x in generators], first)
+
+    n_warmup = 0 if tune == 0 else told["settings"]["num_tune"]
     draws = Draws(
-        posterior=_variables_of(trace, "", model, names),
+        posterior=variables("", n_warmup),
         sample_stats=_statistics_of(trace, ""),
-        warmup_posterior=_variables_of(trace, "warmup_", model, names) if has_warmup else {},
+        warmup_posterior=variables("warmup_", 0) if has_warmup else {},
         warmup_sample_stats=_statistics_of(trace, "warmup_") if has_warmup else {},
         attributes={
             "sampling_time": seconds,
-            "tuning_steps": 0 if tune == 0 else told["settings"]["num_tune"],
+            "tuning_steps": n_warmup,
             "inference_library_settings": json.dumps(told),
         },
         library=nutpie,
     )
-    return make_tree(model, draws, check=request.compute_convergence_checks, quiet=request.quiet)
+    return make_tree(
+        request.model, draws, check=request.compute_convergence_checks, quiet=request.quiet
+    )
+
+
+@dataclass(frozen=True)
+class _Summed:
+    """A model without its discrete variables, and a program of all variables of the trace.
+
+    The model is None for one that had none.
+    """
+
+    copy: pm.Model | None
+    values: Values
+
+
+def _summed_for_nutpie(request: Request) -> _Summed | None:
+    """Return the model that nutpie samples in place of one with discrete variables, the last one.
+
+    None for a model without them.
+    """
+    if not has_drawn_back(request.model):
+        return None
+    of_model, variables = model_key(request.model)
+    names = None if request.var_names is None else tuple(request.var_names)
+    key = ("summed", names, request.include_transformed, of_model)
+    kept = kept_of(request.model)
+    summed = kept.find(key)
+    if summed is None:
+        parts = Marginalized.of(request.model)
+        graph = ModelGraph(parts.model, data="stored")
+        options = read_options("sample", None, False, {})
+        wanted = variables_of_trace(parts, graph, request)
+        summed = _Summed(parts.copy, Values.of(graph, wanted, options))
+        kept.add(key, summed, variables)
+    return summed
 
 
 def _settings(kwargs: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from pytensor_onnx.compat.nutpie_models import (
 from pytensor_onnx.errors import ArgumentError, InputError, RunAssertionError, RunError
 from pytensor_onnx.pymc.density import export_logp, export_transforms
 from pytensor_onnx.pymc.kept_programs import kept_of, model_key
+from pytensor_onnx.pymc.marginal import advice_on
 from pytensor_onnx.pymc.model_arguments import read_strings, unknown
 from pytensor_onnx.pymc.model_graphs import POINT, ModelGraph
 from pytensor_onnx.pymc.provenance import names_in_file, names_in_model
@@ -81,7 +82,8 @@ def nutpie_model(
     graph = ModelGraph(model, data=data)
     if graph.discrete:
         names = ", ".join(value.name for value in graph.discrete)
-        raise ArgumentError(f"nutpie draws continuous variables only: {names}")
+        advice = advice_on([value.rv for value in graph.discrete])
+        raise ArgumentError(f"nutpie draws continuous variables only, not {names}: {advice}")
     if not graph.continuous:
         raise ArgumentError("the model has no free variable that nutpie could draw")
     constrain, computed = _computed_variables(model, graph, data, var_names)

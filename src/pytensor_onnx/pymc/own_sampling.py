@@ -38,10 +38,12 @@ from pytensor_onnx.pymc.chains import (
     schedule,
     take_steps,
 )
-from pytensor_onnx.pymc.drawn_graphs import check_variables, density_of, values_of_points
+from pytensor_onnx.pymc.drawn_graphs import check_variables, density_of
+from pytensor_onnx.pymc.drawn_values import Values
 from pytensor_onnx.pymc.inputs import Inputs
 from pytensor_onnx.pymc.kept_programs import kept_of, model_key
 from pytensor_onnx.pymc.making import make_program, read_options
+from pytensor_onnx.pymc.marginal import Marginalized, initvals_of
 from pytensor_onnx.pymc.model_graphs import ModelGraph
 from pytensor_onnx.pymc.nuts import State
 from pytensor_onnx.pymc.sampler import check_numbers
@@ -84,23 +86,24 @@ def sample_by_parts(
     Raises
     ------
     ArgumentError
-        If the model has discrete variables, or an argument is not valid.
+        If the model has discrete variables that cannot be summed out, or an argument is not valid.
     RunError
         If a chain finds no start, or a check of the model fails while it runs.
     KeyboardInterrupt
         If the call is interrupted before there are draws.
     """
     check_numbers(max_treedepth, target_accept)
-    if not request.quiet:
-        _LOG.info(f"NUTS[pytensor_onnx, ONNX Runtime]: {request.model.free_RVs}")
     settings = Settings(False, max_treedepth, target_accept)
     sampler = _sampler_of(request, settings)
+    if not request.quiet:
+        model = sampler.model or request.model
+        _LOG.info(f"NUTS[pytensor_onnx, ONNX Runtime]: {model.free_RVs}")
     n_warmup = 1000 if request.tune is None else request.tune
     total = n_warmup + request.draws
     generators = get_random_generator(request.random_seed).spawn(request.chains)
     chains = [
         _Chain(sampler, starts, generator, n_warmup, total)
-        for starts, generator in zip(_starts_of(request), generators, strict=True)
+        for starts, generator in zip(_starts_of(request, sampler), generators, strict=True)
     ]
     began = time.perf_counter()
     is_interrupted = _run(chains, request)
@@ -130,25 +133,25 @@ class _Sampler:
 
     Attributes
     ----------
+    model
+        The model without discrete variables; None if the model itself has none.
     begin
         Program from a point to the rest of the state of a chain there.
     advance
         Program from a seed, the number of warm-up steps, the first step, the number of steps and a
         state to the state after the steps, and their traces.
     values
-        Program from draws to variables; None if there are none.
-    names
-        Names of these variables.
+        Program from points to variables.
     settings
         How it is sampled.
     known
         The data by name.
     """
 
+    model: pm.Model | None
     begin: ONNXProgram
     advance: ONNXProgram
-    values: ONNXProgram | None
-    names: list[str]
+    values: Values
     settings: Settings
     known: Mapping[str, np.ndarray]
 
@@ -159,7 +162,8 @@ class _Sampler:
         threads = 1 if request.cores > 1 else None
         given = {"precision": "float64", "session_options": SessionOptions(threads=threads)}
         options = read_options("sample", None, False, given)
-        graph = ModelGraph(request.model, data="stored")
+        parts = Marginalized.of(request.model)
+        graph = ModelGraph(parts.model, data="stored")
         check_variables(graph)
 
         def program(
@@ -193,25 +197,14 @@ class _Sampler:
         examples = [np.zeros(v.type.shape, v.type.dtype) for v in states]
         advance = program([*numbers, *states], [0, 0, 0, 1, *examples], [*leaves(after), *traces])
 
-        wanted = _variables_of(graph, request)
-        points = pt.tensor("points", dtype="float64", shape=(None, None, size))
-        values = values_of_points(graph, points, wanted)
-        taken = Inputs()
-        taken.add(points, np.zeros((1, 1, size)), {0: "chain", 1: "draw"})
-        named = {f"output_{i}": value for i, value in enumerate(values.values())}
         return cls(
+            model=parts.copy,
             begin=begin,
             advance=advance,
-            values=make_program(graph, taken, named, options, description={}) if named else None,
-            names=list(values),
+            values=Values.of(graph, variables_of_trace(parts, graph, request), options),
             settings=settings,
             known=stored_data(request.model, ()),
         )
-
-    def values_of(self, points: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the variables of draws of chains."""
-        results = [] if self.values is None else _call(self.values, points)
-        return dict(zip(self.names, results, strict=True))
 
 
 def _sampler_of(request: Request, settings: Settings) -> _Sampler:
@@ -230,11 +223,13 @@ def _sampler_of(request: Request, settings: Settings) -> _Sampler:
     return sampler
 
 
-def _variables_of(graph: ModelGraph, request: Request) -> dict[str, Variable]:
-    """Return the variables of the trace in the order of the model."""
+def variables_of_trace(
+    parts: Marginalized, graph: ModelGraph, request: Request
+) -> dict[str, Variable]:
+    """Return the variables of the trace in the order of the model, by name."""
     values = {str(value.rv.name): value for value in graph.continuous if value.transform}
     found: dict[str, Variable] = {}
-    for name, variable in {**graph.constrained, **graph.deterministics}.items():
+    for name, variable in parts.variables(graph).items():
         if request.var_names is not None and name not in request.var_names:
             continue
         if request.include_transformed and name in values:
@@ -248,14 +243,20 @@ def _call(program: ONNXProgram, *arrays: Any) -> list[np.ndarray]:
     return session.run(dict(zip(session.input_names, arrays, strict=True)))
 
 
-def _starts_of(request: Request) -> list[Starts]:
+def _starts_of(request: Request, sampler: _Sampler) -> list[Starts]:
     """Return a function of the first point of each chain."""
     given, model = request.initvals, request.model
+
+    def starts(initvals: Mapping[Any, Any] | None) -> Starts:
+        if sampler.model is None:
+            return Starts(model, initvals)
+        return Starts(sampler.model, initvals_of(initvals, sampler.model, model))
+
     if given is None or isinstance(given, Mapping):
-        return [Starts(model, given)] * request.chains
+        return [starts(given)] * request.chains
     if len(given) != request.chains:
         raise ArgumentError(f"initvals are for {len(given)} chains: there are {request.chains}")
-    return [Starts(model, initvals) for initvals in given]
+    return [starts(initvals) for initvals in given]
 
 
 class _Chain:
@@ -277,7 +278,7 @@ class _Chain:
     ) -> None:
         self._sampler, self._n_warmup = sampler, n_warmup
         self._starts, self._generator = starts, generator
-        self._seed = generator.integers(2**62)
+        self.seed = int(generator.integers(2**62))
         self.parts: list[list[np.ndarray]] = []
         self.started, self.finished_draws, self.total_draws = False, 0, total
         self.divergent_draws = range(0)
@@ -293,7 +294,7 @@ class _Chain:
         while self.finished_draws < self.total_draws and not stop.is_set():
             start, first = time.perf_counter(), self.finished_draws
             count = min(count, self.total_draws - first)
-            numbers = map(np.array, (self._seed, self._n_warmup, first, count))
+            numbers = map(np.array, (self.seed, self._n_warmup, first, count))
             results = _call(self._sampler.advance, *numbers, *state)
             state, traces = results[: len(state)], results[len(state) :]
             self.parts.append(traces)
@@ -387,7 +388,7 @@ def _draws_of(
     arrays = {name: np.stack([trace[name] for trace in traces]) for name in traces[0]}
     first = n_warmup if request.discard_tuned_samples else 0
     positions = arrays.pop(POSITION)[:, first:]
-    values = sampler.values_of(positions)
+    values = sampler.values(positions, [chain.seed for chain in chains], first)
     arrays["reached_max_treedepth"] = arrays["tree_depth"] >= sampler.settings.max_depth
     n_kept = n_warmup - first
     has_warmup = n_kept > 0

@@ -25,9 +25,9 @@ from pytensor_onnx.pymc.drawn_graphs import (
     CHAIN,
     DRAW,
     density_of,
-    graph_to_draw,
     initial_point_of,
     log_densities,
+    model_to_draw,
     named_outputs,
     values_of_points,
 )
@@ -92,7 +92,7 @@ def export_pathfinder(
     Parameters
     ----------
     model
-        The model, whose free variables are continuous.
+        The model. Its discrete variables are summed out, and drawn back, as by `export_sampler`.
     path
         File to write; none unless given.
     variables
@@ -111,8 +111,8 @@ def export_pathfinder(
     Raises
     ------
     ArgumentError
-        If the model has discrete variables, no free ones, or not those named, or an argument is not
-        valid.
+        If the model has discrete variables that cannot be summed out, no continuous free ones, or
+        not those named, or an argument is not valid.
     UnsupportedOpError
         If a part of the model cannot be converted; nothing is written.
 
@@ -129,7 +129,8 @@ def export_pathfinder(
     ((1, 500), (4,), True)
     """
     read = read_options("export_pathfinder", path, verify, {"precision": "float64", **options})
-    graph, wanted = graph_to_draw(model, data, variables, "Pathfinder")
+    to_draw = model_to_draw(model, data, variables)
+    graph, wanted = to_draw.graph, to_draw.wanted
     seed, n_draws = pt.lvector("seed"), pt.lscalar("draws")
     density, given_data = density_of(graph, lockstep=False)
     points, lp, log_ratios, elbo, n_steps = paths(
@@ -141,7 +142,7 @@ def export_pathfinder(
     lost = pt.isnan(weights).any()
     positions = pt.switch(lost, np.nan, points.reshape((-1, size))[chosen])[None]
     draws = {
-        **values_of_points(graph, positions, wanted),
+        **values_of_points(graph, positions, wanted, seed[:1], pt.constant(np.int64(0))),
         **({POINT: positions} if unconstrained else {}),
         "lp": pt.switch(lost, np.nan, lp.ravel()[chosen])[None],
     }
@@ -156,7 +157,7 @@ def export_pathfinder(
         given,
         named_outputs(draws, fit),
         read,
-        description={"sampler": {"method": "pathfinder", "fit": dims}},
+        description={"sampler": {"method": "pathfinder", "fit": dims}, **to_draw.description},
         details=Details(output_axes={0: CHAIN, 1: DRAW}, others={*fit}, share_data=share_data),
     )
 

@@ -10,20 +10,28 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from pytensor.graph.traversal import ancestors
+from pytensor.scan.op import Scan
 from pytensor.tensor.variable import TensorConstant, TensorVariable
 
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.exporting.program.converting import fewer_collections
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.progress import working
-from pytensor_onnx.pymc.chains import POSITION, STATE, Requested, Settings, sample_chains
+from pytensor_onnx.pymc.chains import (
+    POSITION,
+    STATE,
+    Requested,
+    Settings,
+    sample_chains,
+    steps_before,
+)
 from pytensor_onnx.pymc.diagnostics import OF_CHAINS, diagnostics_of
 from pytensor_onnx.pymc.drawn_graphs import (
     CHAIN,
     DRAW,
     density_of,
-    graph_to_draw,
     initial_point_of,
+    model_to_draw,
     named_outputs,
     values_of_points,
 )
@@ -54,6 +62,7 @@ def export_sampler(
     max_tree_depth: int = 10,
     target_accept: float = 0.8,
     lockstep: bool | None = None,
+    probabilities: bool = False,
     share_data: bool = True,
     verify: bool = True,
     **options: Any,
@@ -70,7 +79,8 @@ def export_sampler(
     Parameters
     ----------
     model
-        The model, whose free variables are continuous.
+        The model. Its discrete variables, and those that `pymc_extras.marginal.marginalize` has
+        taken out of it, are summed out and drawn back for each draw.
     path
         File to write; none unless given.
     variables
@@ -100,9 +110,12 @@ def export_sampler(
         Mean probability of acceptance that the warm-up adapts the step size to.
     lockstep
         Whether the chains of a call take their leapfrog steps together, or run one after another.
-        By default they go together if no array of the model has more than 200 numbers: operations
-        on small arrays cost the same for several chains, but chains wait for the longest
-        trajectory.
+        By default they go together if no array of the model has more than 200 numbers, and the
+        density has no loop: operations on small arrays cost the same for several chains, but chains
+        wait for the longest trajectory.
+    probabilities
+        Whether the file has the output ``x_probabilities`` for each variable x that is summed out:
+        the probabilities of its values, on the last axis, given the other variables of the draw.
     share_data
         Whether the metadata of the file have the ranges of the data and a sample of them, at most
         1,000 rows, for [its page](https://pytensor-onnx.github.io/pytensor-onnx/how-to/web.html).
@@ -117,8 +130,8 @@ def export_sampler(
     Raises
     ------
     ArgumentError
-        If the model has discrete variables, no free ones, or not those named, or an argument is not
-        valid.
+        If the model has discrete variables that cannot be summed out, no continuous free ones, or
+        not those named, or an argument is not valid.
     UnsupportedOpError
         If a part of the model cannot be converted; nothing is written.
 
@@ -136,23 +149,21 @@ def export_sampler(
     # Step sizes, energies and the sums of the warm-up need float64, for all targets.
     read = read_options("export_sampler", path, verify, {"precision": "float64", **options})
     check_numbers(max_tree_depth, target_accept)
-    graph, wanted = graph_to_draw(model, data, variables, "NUTS")
+    to_draw = model_to_draw(model, data, variables, probabilities=probabilities)
+    graph = to_draw.graph
     if lockstep is None:
-        lockstep = _largest_array(graph) <= LOCKSTEP
+        lockstep = _largest_array(graph) <= LOCKSTEP and not _has_loop(graph)
     density, further = density_of(graph, lockstep=lockstep)
     seed, n_warmup, n_draws = pt.lvector("seed"), pt.lscalar("warmup"), pt.lscalar("draws")
     shape = (None, *graph.point.type.shape)
     starts = pt.tensor("start", dtype="float64", shape=shape) if start else None
     rows = pt.matrix(STATE, dtype="float64") if state else None
-    results = sample_chains(
-        density,
-        initial_point_of(graph),
-        Requested(seed, n_warmup, n_draws, starts, rows),
-        further,
-        Settings(lockstep, max_tree_depth, target_accept),
-    )
+    requested = Requested(seed, n_warmup, n_draws, starts, rows)
+    settings = Settings(lockstep, max_tree_depth, target_accept)
+    results = sample_chains(density, initial_point_of(graph), requested, further, settings)
     positions = results.pop(POSITION)
-    outputs = values_of_points(graph, positions, wanted)
+    first = pt.add(*steps_before(requested))
+    outputs = values_of_points(graph, positions, to_draw.wanted, seed, first)
     told: dict[str, TensorVariable] = {}
     if diagnostics:
         told = diagnostics_of(outputs, results["energy"], results["diverging"])
@@ -166,7 +177,7 @@ def export_sampler(
         _inputs(graph, seed, n_warmup, n_draws, starts, rows),
         named_outputs(outputs, results, told),
         read,
-        description={"sampler": description},
+        description={"sampler": description, **to_draw.description},
         details=Details(
             output_axes={0: CHAIN, 1: DRAW},
             others={name for name in told if name not in OF_CHAINS},
@@ -180,6 +191,12 @@ def _largest_array(graph: ModelGraph) -> int:
     arrays = [v.get_value(borrow=True) for v in graph.containers]
     arrays += [v.data for v in ancestors([graph.logp]) if isinstance(v, TensorConstant)]
     return max(graph.start.size, *map(np.size, arrays), 0)
+
+
+def _has_loop(graph: ModelGraph) -> bool:
+    """Whether the density has a loop, whose steps cost as much for each of several chains."""
+    nodes = (v.owner for v in ancestors([graph.logp]))
+    return any(node is not None and isinstance(node.op, Scan) for node in nodes)
 
 
 def check_numbers(max_tree_depth: Any, target_accept: Any) -> None:

@@ -18,6 +18,7 @@ from xarray import DataTree
 
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.pymc.chains import NEXT_STATE
+from pytensor_onnx.pymc.marginal import names_of_marginalized
 from pytensor_onnx.pymc.model_arguments import check_model
 from pytensor_onnx.pymc.model_graphs import POINT
 from pytensor_onnx.pymc.provenance import METADATA, RENAMED
@@ -152,7 +153,9 @@ def to_datatree(
         coords = {name: labels for name, labels in told["coords"].items() if labels is not None}
         return _groups(draws, coords, told["dims"])
     # Draws of an approximation are independent.
-    return make_tree(model, draws, check=compute_convergence_checks and not fit)
+    check = compute_convergence_checks and not fit
+    dims = {name: told["dims"][name] for name in arrays if name in told["dims"]}
+    return make_tree(model, draws, check=check, dims=dims)
 
 
 def _warn_of_fit(fit: Arrays) -> None:
@@ -168,23 +171,35 @@ def _warn_of_fit(fit: Arrays) -> None:
 
 
 def make_tree(
-    model: pm.Model, draws: Draws, *, check: bool = True, quiet: bool = False
+    model: pm.Model,
+    draws: Draws,
+    *,
+    check: bool = True,
+    quiet: bool = False,
+    dims: Mapping[str, Sequence[str | None]] | None = None,
 ) -> DataTree:
-    """Return a tree of draws of a model, with its data, and warn of chains that do not converge."""
+    """Return a tree of draws of a model, with its data, and warn of chains that do not converge.
+
+    Dimensions are those of the model, of the variables that were summed out of it, and others that
+    are given.
+    """
     check_model(model)
-    coords, dims = coords_and_dims_for_inferencedata(model)
-    tree = _groups(draws, coords, dims)
+    coords, of_model = coords_and_dims_for_inferencedata(model)
+    of_summed = {name: list(x) for name, x in names_of_marginalized(model).items() if x}
+    tree = _groups(draws, coords, {**(dims or {}), **of_summed, **of_model})
     for group, arrays in (
         ("constant_data", find_constants(model)),
         ("observed_data", find_observations(model)),
     ):
         if arrays:
             dataset = dict_to_dataset(
-                arrays, inference_library=pm, coords=coords, dims=dims, sample_dims=[]
+                arrays, inference_library=pm, coords=coords, dims=of_model, sample_dims=[]
             )
             tree[group] = DataTree(dataset)
     if check:
-        found = run_convergence_checks(tree, model)
+        # A discrete variable may be the same in all draws.
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found = run_convergence_checks(tree, model)
         if not quiet:
             log_warnings(found)
     return tree
