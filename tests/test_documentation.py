@@ -84,7 +84,6 @@ FILES = re.compile(
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_addresses_of_the_project_lead_to_pages_and_files(page):
-    """Links of the README are addresses, which hold on a package index."""
     for link in re.findall(r"\]\((https://[^)\s#]+)", text_of(page)):
         if link.startswith(SITE):
             target = ROOT / "docs" / link.removeprefix(SITE).replace(".html", ".md")
@@ -110,10 +109,19 @@ def test_extras_are_those_of_the_package():
     assert MODULES.keys() <= extras.keys()
 
 
-def test_the_readme_is_short_and_has_addresses_alone():
+def test_the_readme_is_short_and_its_links_hold_on_a_package_index():
     text = (ROOT / "README.md").read_text("utf-8")
     assert len(text.splitlines()) <= 150
-    assert not re.search(r"\]\((?!https://)", text)
+    assert SITE not in text
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    hook = project["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]
+    for rule in hook["substitutions"]:
+        text, count = re.subn(rule["pattern"], rule["replacement"], text)
+        assert count, rule
+    addresses = re.findall(r"\]\(([^)]*)\)", text)
+    assert not [link for link in addresses if not link.startswith(("https://", "#"))]
+    pages = [link.removeprefix(SITE) for link in addresses if link.startswith(SITE)]
+    assert [f"docs/{page}" for page in pages if "gallery" not in page]
 
 
 @pytest.mark.parametrize("name", ["CHANGELOG.md", "CONTRIBUTING.md"])

@@ -48,4 +48,7 @@ if __name__ == "__main__":
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--draws", type=int, default=1000)
-    make(**vars(parser.parse_args()))
+    given = parser.parse_args()
+    print(f"writing {given.rows:,} rows and {given.draws:,} draws ...", flush=True)
+    make(**vars(given))
+    print(f"{given.rows:,} rows, density and draws are in {given.folder}")

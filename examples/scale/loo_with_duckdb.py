@@ -1,6 +1,5 @@
 """Leave-one-out cross-validation over all rows in SQL of DuckDB: python loo_with_duckdb.py loo."""
 
-import sys
 from pathlib import Path
 
 import duckdb
@@ -34,4 +33,6 @@ def loo(folder: Path) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    print(loo(Path(sys.argv[1])))
+    from command import run_on_rows
+
+    run_on_rows(loo, __doc__, "loo_make.py")

@@ -1,6 +1,5 @@
 """Leave-one-out cross-validation over all rows by actors of Ray: python loo_with_ray.py loo."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -41,4 +40,6 @@ def loo(folder: Path) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    print(loo(Path(sys.argv[1])))
+    from command import run_on_rows
+
+    run_on_rows(loo, __doc__, "loo_make.py")

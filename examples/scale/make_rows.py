@@ -51,4 +51,7 @@ if __name__ == "__main__":
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--files", type=int, default=8)
-    make(**vars(parser.parse_args()))
+    given = parser.parse_args()
+    print(f"writing {given.rows:,} rows of {len(COLUMNS)} columns ...", flush=True)
+    make(**vars(given))
+    print(f"{given.rows:,} rows in {given.folder / 'rows'}, the model is {given.folder}/model.onnx")

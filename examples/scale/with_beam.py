@@ -1,6 +1,5 @@
 """Score Parquet files with RunInference of Apache Beam: python with_beam.py work."""
 
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,8 +33,8 @@ class TableHandler(ModelHandler[pa.Table, pa.Table, Scorer]):
         return [model(table).append_column("id", table["id"]) for table in batch]
 
 
-def score(folder: Path) -> None:
-    """Write ``scores/beam`` from ``rows`` and ``model.onnx``."""
+def score(folder: Path) -> Path:
+    """Write ``scores/beam`` from ``rows`` and ``model.onnx``; return its path."""
     model = str(folder.resolve() / "model.onnx")
     schema = Scorer(model).schema.append(pa.field("id", pa.int64()))
     with beam.Pipeline() as pipeline:
@@ -47,7 +46,10 @@ def score(folder: Path) -> None:
                 f"{folder}/scores/beam/scores", schema, file_name_suffix=".parquet"
             )
         )
+    return folder / "scores" / "beam"
 
 
 if __name__ == "__main__":
-    score(Path(sys.argv[1]))
+    from command import run_on_rows
+
+    run_on_rows(score, __doc__, "make_rows.py")

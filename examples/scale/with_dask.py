@@ -1,6 +1,5 @@
 """Score Parquet files on a cluster of Dask, here of two processes: python with_dask.py work."""
 
-import sys
 from pathlib import Path
 
 import dask.dataframe as dd
@@ -15,8 +14,8 @@ def scored(rows: pd.DataFrame, scorer: Scorer) -> pd.DataFrame:
     return scorer(rows).assign(id=rows["id"])
 
 
-def score(folder: Path, scorer: Scorer | None = None) -> None:
-    """Write ``scores/dask`` from ``rows`` and ``model.onnx``."""
+def score(folder: Path, scorer: Scorer | None = None) -> Path:
+    """Write ``scores/dask`` from ``rows`` and ``model.onnx``; return its path."""
     scorer = scorer or Scorer(folder / "model.onnx")
     rows = dd.read_parquet(folder / "rows", split_row_groups=True)
     meta = {"y": "float64", "id": "int64"}
@@ -27,7 +26,10 @@ def score(folder: Path, scorer: Scorer | None = None) -> None:
     ):
         frame = rows.map_partitions(scored, scorer, meta=meta)
         frame.to_parquet(folder / "scores" / "dask", write_index=False)
+    return folder / "scores" / "dask"
 
 
 if __name__ == "__main__":
-    score(Path(sys.argv[1]))
+    from command import run_on_rows
+
+    run_on_rows(score, __doc__, "make_rows.py")

@@ -1,6 +1,5 @@
 """Score Parquet files in SQL of DuckDB: python with_duckdb.py work."""
 
-import sys
 from pathlib import Path
 
 import duckdb
@@ -9,8 +8,8 @@ import pyarrow as pa
 from pytensor_onnx_scoring import Scorer
 
 
-def score(folder: Path) -> None:
-    """Write ``scores/duckdb`` from ``rows`` and ``model.onnx``."""
+def score(folder: Path) -> Path:
+    """Write ``scores/duckdb`` from ``rows`` and ``model.onnx``; return its path."""
     scorer = Scorer(folder / "model.onnx")
     names = list(scorer.input_columns)
 
@@ -23,7 +22,10 @@ def score(folder: Path) -> None:
         database.create_function("y", y, None, "DOUBLE", type="arrow")
         scored = f"SELECT id, y({', '.join(names)}) AS y FROM '{folder}/rows/*.parquet'"
         database.execute(f"COPY ({scored}) TO '{result}/scores.parquet'")
+    return result
 
 
 if __name__ == "__main__":
-    score(Path(sys.argv[1]))
+    from command import run_on_rows
+
+    run_on_rows(score, __doc__, "make_rows.py")

@@ -1,6 +1,5 @@
 """Score Parquet files as a lazy frame of Polars: python with_polars.py work."""
 
-import sys
 from pathlib import Path
 
 import polars as pl
@@ -8,8 +7,8 @@ import polars as pl
 from pytensor_onnx_scoring import Scorer
 
 
-def score(folder: Path) -> None:
-    """Write ``scores/polars`` from ``rows`` and ``model.onnx``."""
+def score(folder: Path) -> Path:
+    """Write ``scores/polars`` from ``rows`` and ``model.onnx``; return its path."""
     scorer = Scorer(folder / "model.onnx")
 
     def scored(rows: pl.DataFrame) -> pl.DataFrame:
@@ -21,7 +20,10 @@ def score(folder: Path) -> None:
         scored, schema={"y": pl.Float64, "id": pl.Int64}, streamable=True
     )
     frame.sink_parquet(result / "scores.parquet")
+    return result
 
 
 if __name__ == "__main__":
-    score(Path(sys.argv[1]))
+    from command import run_on_rows
+
+    run_on_rows(score, __doc__, "make_rows.py")

@@ -1,6 +1,5 @@
 """Score Parquet files in one process with pyarrow: python with_pyarrow.py work."""
 
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,8 +9,8 @@ import pyarrow.parquet as pq
 from pytensor_onnx_scoring import Scorer
 
 
-def score(folder: Path) -> None:
-    """Write ``scores/pyarrow`` from ``rows`` and ``model.onnx``."""
+def score(folder: Path) -> Path:
+    """Write ``scores/pyarrow`` from ``rows`` and ``model.onnx``; return its path."""
     scorer = Scorer(folder / "model.onnx", threads=2)
     rows = ds.dataset(folder / "rows").scanner(
         batch_size=10_000,
@@ -26,7 +25,10 @@ def score(folder: Path) -> None:
     with pq.ParquetWriter(result / "scores.parquet", schema) as writer:
         for batch in rows.to_batches():
             writer.write_batch(scorer(batch).append_column("id", batch["id"]))
+    return result
 
 
 if __name__ == "__main__":
-    score(Path(sys.argv[1]))
+    from command import run_on_rows
+
+    run_on_rows(score, __doc__, "make_rows.py")

@@ -1,6 +1,5 @@
 """Score Parquet files with actors of Ray Data: python with_ray.py work."""
 
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,8 +19,8 @@ class Scored:
         return self.scorer(batch).append_column("id", batch["id"])
 
 
-def score(folder: Path, actor: type = Scored) -> None:
-    """Write ``scores/ray`` from ``rows`` and ``model.onnx``."""
+def score(folder: Path, actor: type = Scored) -> Path:
+    """Write ``scores/ray`` from ``rows`` and ``model.onnx``; return its path."""
     folder = folder.resolve()
     rows = ray.data.read_parquet(str(folder / "rows"))
     scores = rows.map_batches(
@@ -32,7 +31,10 @@ def score(folder: Path, actor: type = Scored) -> None:
         compute=ray.data.ActorPoolStrategy(min_size=1, max_size=2),
     )
     scores.write_parquet(str(folder / "scores" / "ray"))
+    return folder / "scores" / "ray"
 
 
 if __name__ == "__main__":
-    score(Path(sys.argv[1]))
+    from command import run_on_rows
+
+    run_on_rows(score, __doc__, "make_rows.py")

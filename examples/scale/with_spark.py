@@ -1,6 +1,5 @@
 """Score Parquet files with Spark, which needs Java: python with_spark.py work."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,8 +9,8 @@ from pyspark.sql import SparkSession
 from pytensor_onnx_scoring import Scorer
 
 
-def score(folder: Path) -> None:
-    """Write ``scores/spark`` from ``rows`` and ``model.onnx``."""
+def score(folder: Path) -> Path:
+    """Write ``scores/spark`` from ``rows`` and ``model.onnx``; return its path."""
     scorer = Scorer(folder.resolve() / "model.onnx")
 
     def scored(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -28,7 +27,10 @@ def score(folder: Path) -> None:
     scores = rows.mapInArrow(scored, "y double, id long")
     scores.write.parquet(str(folder / "scores" / "spark"))
     spark.stop()
+    return folder / "scores" / "spark"
 
 
 if __name__ == "__main__":
-    score(Path(sys.argv[1]))
+    from command import run_on_rows
+
+    run_on_rows(score, __doc__, "make_rows.py")

@@ -156,3 +156,15 @@ def test_memory_is_that_of_batches(tmp_path_factory, engine):
     np.add.at(seen, scores["id"].to_numpy(), 1)
     assert seen.min() == seen.max() == 1
     assert peak < LARGEST_MEMORY
+
+
+def test_a_script_tells_its_arguments_and_ends_with_rows_and_result(folder):
+    script = [sys.executable, str(EXAMPLES / "with_polars.py")]
+    refused = subprocess.run(
+        [*script, str(folder.parent)], capture_output=True, text=True, check=False
+    )
+    assert refused.returncode == 2
+    assert f"python make_rows.py {folder.parent}" in refused.stderr
+    lines = subprocess.check_output([*script, str(folder)], text=True).splitlines()
+    assert lines[-1].startswith(f"{ROWS:,} rows in ")
+    assert lines[-1].endswith(str(folder / "scores" / "polars"))
