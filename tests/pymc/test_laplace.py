@@ -142,7 +142,7 @@ def test_without_a_mode_draws_are_nan(potential):
     assert not found["converged"]
     for name in ("x", "z", "lp", "log_weight", "log_marginal_likelihood"):
         assert np.isnan(found[name]).all()
-    with pytest.warns(UserWarning, match="no mode"):
+    with pytest.warns(UserWarning, match="no maximum"):
         to_datatree(program, results)
 
 

@@ -16,6 +16,7 @@ from pytensor_onnx import export_onnx
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.graph.model_reading import stored_mapping
 from pytensor_onnx.pymc import (
+    export_advi,
     export_laplace,
     export_logp,
     export_pathfinder,
@@ -94,14 +95,14 @@ def test_a_sampler_has_its_data_and_labels(sampler):
     assert groups == {"40 rows"}
 
 
-@pytest.mark.parametrize("export", [export_laplace, export_pathfinder])
+@pytest.mark.parametrize("export", [export_laplace, export_pathfinder, export_advi])
 def test_an_approximation_shows_its_draws_and_how_near_they_are(export):
     page = automatic_page(export(heights(), target="web", verify=False).model, "model")
     kinds = {name: view["kind"] for name, view in page["outputs"].items()}
     assert kinds["level"] == kinds["slope"] == "posterior"
     assert kinds["pareto_k"] == "number"
     shown = {name for name, kind in kinds.items() if kind != "hidden"}
-    assert shown <= {"level", "slope", "pareto_k", "log_marginal_likelihood"}
+    assert shown <= {"level", "slope", "pareto_k", "log_marginal_likelihood", "elbo"}
     assert set(page["inputs"]) == {"seed", "draws", "age", "region_index", "measured"}
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from pytensor_onnx.late_names import late_names
 
 if TYPE_CHECKING:
+    from pytensor_onnx.pymc.advi import export_advi as export_advi
     from pytensor_onnx.pymc.c_density import export_c_density as export_c_density
     from pytensor_onnx.pymc.calibration import (
         Calibration as Calibration,

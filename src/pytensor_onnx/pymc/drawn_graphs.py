@@ -21,14 +21,16 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.exporting.requests.options import ExportOptions
 from pytensor_onnx.operators.dims import Dims, dims_of
+from pytensor_onnx.ops.random.draws import NormalPairs
 from pytensor_onnx.pymc.chains import DRAWN_BACK
 from pytensor_onnx.pymc.inputs import Inputs
 from pytensor_onnx.pymc.making import make_program, vectorized_graph
 from pytensor_onnx.pymc.marginal import Marginalized, name_of_variable
 from pytensor_onnx.pymc.model_arguments import check_model, read_strings, shared_name, unknown
-from pytensor_onnx.pymc.model_graphs import FreeValue, ModelGraph, as_compiled
+from pytensor_onnx.pymc.model_graphs import POINT, FreeValue, ModelGraph, as_compiled
 from pytensor_onnx.pymc.nuts import Density
-from pytensor_onnx.pymc.posterior import seeded
+from pytensor_onnx.pymc.pareto import pareto_smoothed
+from pytensor_onnx.pymc.posterior import seeded, state_of_seed
 
 CHAIN, DRAW = "chain", "draw"
 
@@ -278,6 +280,53 @@ def log_densities(
         return_updates=False,
         name="densities",
     )
+
+
+def normals_of_chains(
+    seed: TensorVariable, stream: int, n_draws: TensorVariable, size: TensorVariable
+) -> TensorVariable:
+    """Return standard normal numbers of shape ``(chain, draw, size)``, by the seeds of chains."""
+
+    def of_chain(seed: TensorVariable, count: TensorVariable) -> TensorVariable:
+        return NormalPairs("float64")(state_of_seed(seed, stream), count)[1]
+
+    rows = pytensor.scan(
+        of_chain, [seed], non_sequences=[n_draws * size], return_updates=False, name="numbers"
+    )
+    return rows.reshape((seed.shape[0], n_draws, size))
+
+
+def weighted_draws(
+    to_draw: ToDraw,
+    seed: TensorVariable,
+    positions: TensorVariable,
+    log_densities: TensorVariable,
+    log_approximation: TensorVariable,
+    *,
+    unconstrained: bool,
+) -> tuple[dict[str, TensorVariable], TensorVariable]:
+    """Return the outputs of draws from an approximation with their weights, and the shape k.
+
+    Parameters
+    ----------
+    to_draw, seed
+        The model, and the seed of each chain.
+    positions
+        Points of shape ``(chain, draw, coordinate)``.
+    log_densities, log_approximation
+        Vectors of the log-densities of all of them, of the model and of the approximation.
+    unconstrained
+        Whether to return the points, too.
+    """
+    graph, wanted = to_draw.graph, to_draw.wanted
+    weights, k = pareto_smoothed(log_densities - log_approximation)
+    by_chain = (positions.shape[0], positions.shape[1])
+    draws = values_of_points(graph, positions, wanted, seed, pt.constant(np.int64(0)))
+    if unconstrained:
+        draws[POINT] = positions
+    draws["lp"] = log_densities.reshape(by_chain)
+    draws["log_weight"] = weights.reshape(by_chain)
+    return draws, k
 
 
 def named_outputs(*groups: Mapping[str, TensorVariable]) -> dict[str, TensorVariable]:

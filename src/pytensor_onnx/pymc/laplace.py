@@ -19,7 +19,6 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.exporting.program.converting import fewer_collections
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.functions.loops import iterate
-from pytensor_onnx.ops.random.draws import NormalPairs
 from pytensor_onnx.progress import working
 from pytensor_onnx.pymc.drawn_graphs import (
     CHAIN,
@@ -30,15 +29,14 @@ from pytensor_onnx.pymc.drawn_graphs import (
     log_densities,
     model_to_draw,
     named_outputs,
+    normals_of_chains,
     values_of_point,
-    values_of_points,
+    weighted_draws,
 )
 from pytensor_onnx.pymc.inputs import Inputs
 from pytensor_onnx.pymc.making import Details, make_program, read_options
 from pytensor_onnx.pymc.model_graphs import POINT, ModelGraph
 from pytensor_onnx.pymc.nuts import Density, State
-from pytensor_onnx.pymc.pareto import pareto_smoothed
-from pytensor_onnx.pymc.posterior import state_of_seed
 from pytensor_onnx.pymc.quasi_newton import ascend, higher_point
 
 MODE = "mode"
@@ -133,19 +131,19 @@ def export_laplace(
     seed, n_draws = pt.lvector("seed"), pt.lscalar("draws")
     density, further = density_of(graph, lockstep=False)
     mode = find_mode(density, further, *_hessian_of(graph), initial_point_of(graph))
-    n_chains, size = seed.shape[0], mode.x.shape[0]
-    normals = _normals(seed, n_draws, size)
-    points = mode.x + solve_triangular(mode.root.T, normals.T, lower=False).T
+    size = mode.x.shape[0]
+    normals = normals_of_chains(seed, _NORMALS, n_draws, size)
+    flat = normals.reshape((seed.shape[0] * n_draws, size))
+    points = mode.x + solve_triangular(mode.root.T, flat.T, lower=False).T
     lp = log_densities(density, further, points)
-    weights, k = pareto_smoothed(lp - _log_densities(mode, normals))
-    by_chain = (n_chains, n_draws)
-    positions = points.reshape((*by_chain, size))
-    draws = {
-        **values_of_points(graph, positions, wanted, seed, pt.constant(np.int64(0))),
-        **({POINT: positions} if unconstrained else {}),
-        "lp": lp.reshape(by_chain),
-        "log_weight": weights.reshape(by_chain),
-    }
+    draws, k = weighted_draws(
+        to_draw,
+        seed,
+        points.reshape(normals.shape),
+        lp,
+        _log_densities(mode, flat),
+        unconstrained=unconstrained,
+    )
     at_mode = values_of_point(graph, mode.x, wanted)
     log_volume = 0.5 * size * np.log(2.0 * np.pi) - pt.log(pt.diag(mode.root)).sum()
     fit = {
@@ -286,19 +284,6 @@ def find_mode(
         converged,
         n_steps + found.count,
     )
-
-
-def _normals(seed: TensorVariable, n_draws: TensorVariable, size: TensorVariable) -> TensorVariable:
-    """Return the standard normal numbers of the draws of all chains, of a row for each draw."""
-
-    def of_chain(seed: TensorVariable, count: TensorVariable) -> TensorVariable:
-        return NormalPairs("float64")(state_of_seed(seed, _NORMALS), count)[1]
-
-    count = n_draws * size
-    rows = pytensor.scan(
-        of_chain, [seed], non_sequences=[count], return_updates=False, name="numbers"
-    )
-    return rows.reshape((seed.shape[0] * n_draws, size))
 
 
 def _log_densities(mode: Mode, normals: TensorVariable) -> TensorVariable:

@@ -161,7 +161,7 @@ def to_datatree(
 def _warn_of_fit(fit: Arrays) -> None:
     """Warn of an approximation that is none, or far from the posterior."""
     if not np.all(fit.get("converged", True)):
-        text = "the search has found no mode: converged is false"
+        text = "the search has found no maximum: converged is false"
     elif np.any(fit.get("pareto_k", 0.0) > MOST_PARETO_K):
         k = float(np.max(fit["pareto_k"]))
         text = f"the draws are far from the posterior: Pareto k is {k:.2f}, above {MOST_PARETO_K}"

@@ -20,6 +20,7 @@ _STATISTICS = frozenset(
     ]
 )
 _METHODS = {
+    "advi": "Each run finds the nearest normal distribution, and draws from it",
     "laplace": "Each run finds the mode, and draws from a normal distribution around it",
     "pathfinder": "Each run follows paths to modes, and draws from normal distributions on them",
 }
@@ -28,6 +29,7 @@ _METHODS = {
 _NUMBERS = {
     "pareto_k": "Pareto k: the draws are near the posterior below 0.7",
     "log_marginal_likelihood": "Log marginal likelihood",
+    "elbo": "Evidence lower bound",
 }
 """Labels of the results of approximations that are shown."""
 
@@ -165,9 +167,8 @@ def _approximation(graph: ir.Graph, told: Mapping[str, Any]) -> dict[str, Any]:
     drawn = [v for v in graph.outputs if v.name not in hidden]
     outputs: dict[str, dict[str, Any]] = {str(v.name): {"kind": "hidden"} for v in graph.outputs}
     outputs |= _posteriors(drawn, told)
-    outputs |= {
-        name: {"kind": "number", "label": label} for name, label in _NUMBERS.items() if name in fit
-    }
+    numbers = [name for name, dims in fit.items() if name in _NUMBERS and not dims]
+    outputs |= {name: {"kind": "number", "label": _NUMBERS[name]} for name in numbers}
     names = [str(v.name) for v in drawn]
     observed = _listed(told.get("observed") or [])
     given = f", given {observed}" if observed else ""
