@@ -37,7 +37,9 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 
 autosummary_generate = True
-autodoc_typehints = "none"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+python_maximum_signature_line_length = 88
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = True
 numpydoc_xref_ignore = {"optional", "default", "of", "or", "and", "a", "an", "with", "the", "each"}
@@ -121,6 +123,7 @@ html_context = {
 }
 
 LINK = re.compile(r"\]\((\.\./[^)#\s]+)((?:#[^)\s]*)?)\)")
+LIVE = "<!-- live page -->"
 SESSION = re.compile(r"^```python\n(?=>>> )", re.MULTILINE)
 
 
@@ -135,8 +138,30 @@ def prepare(_app: object, page: str, source: list[str]) -> None:
         return f"]({REPOSITORY}/{'tree' if file.is_dir() else 'blob'}/main/{path}{link[2]})"
 
     source[0] = SESSION.sub("```pycon\n", LINK.sub(target, source[0]))
+    # A doctest ends with an empty line, which a box of code does not show.
+    source[0] = re.sub(r"^(```pycon\n.*?)\n+```$", r"\1\n```", source[0], flags=re.M | re.S)
     if page == "reference/command-line":
         source[0] += command_line()
+    source[0] = source[0].replace(LIVE, live_page()) if LIVE in source[0] else source[0]
+
+
+def live_page() -> str:
+    """Return a page that samples a model in the reader's browser, as part of a page of the site."""
+    import pymc as pm
+
+    from pytensor_onnx.pymc import export_sampler
+
+    with pm.Model(coords={"school": list("ABCDEFGH")}) as schools:
+        error = pm.Data("error", [15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0], dims="school")
+        gain = pm.Data("gain", [28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0], dims="school")
+        mean, spread = pm.Normal("mean", 0, 5), pm.HalfCauchy("spread", 5)
+        effect = mean + spread * pm.Normal("z", dims="school")
+        effect = pm.Deterministic("effect", effect, dims="school")
+        pm.Normal("observed", effect, error, observed=gain, dims="school")
+    text = "NUTS as a file of 0.2 MB, drawing in your browser: change the gains of the schools."
+    wanted = ["mean", "spread", "effect"]
+    page = export_sampler(schools, variables=wanted).page(title="Eight schools", text=text, height=720)
+    return f"```{{raw}} html\n{page._repr_html_()}\n```"
 
 
 def command_line() -> str:
