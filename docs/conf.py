@@ -160,7 +160,9 @@ def live_page() -> str:
         pm.Normal("observed", effect, error, observed=gain, dims="school")
     text = "NUTS as a file of 0.2 MB, drawing in your browser: change the gains of the schools."
     wanted = ["mean", "spread", "effect"]
-    page = export_sampler(schools, variables=wanted).page(title="Eight schools", text=text, height=720)
+    page = export_sampler(schools, variables=wanted).page(
+        title="Eight schools", text=text, height=720
+    )
     return f"```{{raw}} html\n{page._repr_html_()}\n```"
 
 

@@ -17,7 +17,7 @@ from tests.page_parts import read_part, write_part
 ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/README.md")]
 SOURCES = [ROOT / "src/pytensor_onnx" / name for name in ("cli/demo.py", "web/controls.py")]
-EXTRAS = ("ml", "nutpie", "pymc", "scale", "web")
+EXTRAS = ("discrete", "ml", "nutpie", "pymc", "scale", "web")
 KNOWN = {
     *("uv", "uv && uv run", "numpy onnxruntime", "ziglang"),
     *("pytensor-onnx", *(f"'pytensor-onnx[{extra}]'" for extra in EXTRAS)),
