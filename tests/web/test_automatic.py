@@ -22,6 +22,7 @@ from pytensor_onnx.pymc import (
     export_pathfinder,
     export_predictor,
     export_sampler,
+    export_smc,
 )
 from pytensor_onnx.web.automatic import automatic_page
 from pytensor_onnx.web.packages import package_files
@@ -93,6 +94,12 @@ def test_a_sampler_has_its_data_and_labels(sampler):
     assert page["inputs"]["age"]["value"] == AGE.tolist()
     groups = {page["inputs"][name]["group"] for name in ("age", "region_index", "measured")}
     assert groups == {"40 rows"}
+
+
+def test_a_page_of_particles_shows_the_draws_alone():
+    page = automatic_page(export_smc(heights(), target="web", verify=False).model, "model")
+    shown = {name for name, view in page["outputs"].items() if view["kind"] != "hidden"}
+    assert shown == {"level", "slope"}
 
 
 @pytest.mark.parametrize("export", [export_laplace, export_pathfinder, export_advi])

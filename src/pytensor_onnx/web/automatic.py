@@ -23,6 +23,7 @@ _METHODS = {
     "advi": "Each run finds the nearest normal distribution, and draws from it",
     "laplace": "Each run finds the mode, and draws from a normal distribution around it",
     "pathfinder": "Each run follows paths to modes, and draws from normal distributions on them",
+    "smc": "Each run moves particles from the prior to the posterior",
 }
 """What the files of approximations do, by their method."""
 
