@@ -431,38 +431,68 @@ void plan_cum_sum(Plan *plan, const Instruction *instruction) {
       for (int64_t k = 0; k < length; k++) y[k] /= total;                                     \
     }                                                                                         \
   }
+/* Softmax along columns, a block of them at a time; with a logarithm where it is taken. */
+#define COLUMNS_OF_SOFTMAX 64
+#define SOFTMAX_OF_COLUMNS(TARGET, name, T)                                                   \
+  static TARGET void soften_columns_##name(T *restrict out, const T *in, int64_t length,         \
+                                           int64_t inner, int64_t takes_log) {                \
+    T most[COLUMNS_OF_SOFTMAX], total[COLUMNS_OF_SOFTMAX], power[COLUMNS_OF_SOFTMAX];         \
+    for (int64_t first = 0; first < inner; first += COLUMNS_OF_SOFTMAX) {                     \
+      int64_t n = inner - first < COLUMNS_OF_SOFTMAX ? inner - first : COLUMNS_OF_SOFTMAX;    \
+      for (int64_t i = 0; i < n; i++) most[i] = in[first + i], total[i] = 0;                  \
+      for (int64_t k = 1; k < length; k++) {                                                  \
+        const T *x = in + k * inner + first;                                                  \
+        for (int64_t i = 0; i < n; i++) most[i] = x[i] > most[i] ? x[i] : most[i];            \
+      }                                                                                       \
+      for (int64_t k = 0; k < length; k++) {                                                  \
+        const T *x = in + k * inner + first;                                                  \
+        T *y = out + k * inner + first;                                                       \
+        for (int64_t i = 0; i < n; i++) power[i] = x[i] - most[i];                            \
+        if (takes_log) memcpy(y, power, n * sizeof(T));                                       \
+        EXPONENTIALS(power, n, T)                                                             \
+        if (!takes_log) memcpy(y, power, n * sizeof(T));                                      \
+        for (int64_t i = 0; i < n; i++) total[i] += power[i];                                 \
+      }                                                                                       \
+      if (takes_log)                                                                          \
+        for (int64_t i = 0; i < n; i++) total[i] = (T)log_of_one(total[i]);                   \
+      for (int64_t k = 0; k < length; k++) {                                                  \
+        T *y = out + k * inner + first;                                                       \
+        if (takes_log)                                                                        \
+          for (int64_t i = 0; i < n; i++) y[i] -= total[i];                                   \
+        else                                                                                  \
+          for (int64_t i = 0; i < n; i++) y[i] /= total[i];                                   \
+      }                                                                                       \
+    }                                                                                         \
+  }
 SOFTMAX(, f64, double)
 SOFTMAX(, f32, float)
+SOFTMAX_OF_COLUMNS(, f64, double)
+SOFTMAX_OF_COLUMNS(, f32, float)
 #ifdef WIDE
 SOFTMAX(WIDE, f64_wide, double)
 SOFTMAX(WIDE, f32_wide, float)
+SOFTMAX_OF_COLUMNS(WIDE, f64_wide, double)
+SOFTMAX_OF_COLUMNS(WIDE, f32_wide, float)
 #define SOFTEN(name) (has_wide_vectors() ? soften_##name##_wide : soften_##name)
+#define SOFTEN_COLUMNS(name) (has_wide_vectors() ? soften_columns_##name##_wide : soften_columns_##name)
 #else
 #define SOFTEN(name) soften_##name
+#define SOFTEN_COLUMNS(name) soften_columns_##name
 #endif
 
 /* n: outer, length, inner, whether the logarithm is taken */
 #define RUN_SOFTMAX(name, T)                                                            \
   static const char *run_softmax_##name(Step *step) {                                   \
+    const T *in = (const T *)step->in[0];                                               \
+    T *out = (T *)step->out;                                                            \
     int64_t length = step->n[1], inner = step->n[2];                                    \
-    if (inner == 1 && length && !step->n[3]) {                                          \
-      SOFTEN(name)((T *)step->out, (const T *)step->in[0], step->n[0], length);         \
+    if (!length) return NULL;                                                           \
+    if (inner == 1 && !step->n[3]) {                                                    \
+      SOFTEN(name)(out, in, step->n[0], length);                                        \
       return NULL;                                                                      \
     }                                                                                   \
-    for (int64_t row = 0; row < step->n[0] * inner; row++) {                            \
-      int64_t first = row / inner * length * inner + row % inner;                       \
-      const T *in = (const T *)step->in[0] + first;                                     \
-      T *out = (T *)step->out + first, most = in[0], total = 0;                         \
-      for (int64_t k = 1; k < length; k++) most = in[k * inner] > most ? in[k * inner] : most; \
-      for (int64_t k = 0; k < length; k++) {                                            \
-        T shifted = in[k * inner] - most, power = (T)exp_of_one(shifted);                   \
-        total += power;                                                                 \
-        out[k * inner] = step->n[3] ? shifted : power;                                  \
-      }                                                                                 \
-      T norm = step->n[3] ? (T)log_of_one(total) : total;                                   \
-      for (int64_t k = 0; k < length; k++) {                                            \
-        out[k * inner] = step->n[3] ? out[k * inner] - norm : out[k * inner] / norm;    \
-      }                                                                                 \
+    for (int64_t i = 0; i < step->n[0] * length * inner; i += length * inner) {         \
+      SOFTEN_COLUMNS(name)(out + i, in + i, length, inner, step->n[3]);                 \
     }                                                                                   \
     return NULL;                                                                        \
   }

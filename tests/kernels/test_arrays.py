@@ -398,8 +398,9 @@ def test_products_with_addends(turned, addend, scales, dtype, run_both):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", ["Softmax", "LogSoftmax"])
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_softmax(name, axis, dtype, run_both):
-    feed = {"a": np.random.default_rng(4).normal(scale=3, size=(4, 5, 3)).astype(dtype)}
+@pytest.mark.parametrize("shape", [(4, 5, 3), (2, 3, 130), (1, 0, 2)], ids=str)
+def test_softmax(name, axis, shape, dtype, run_both):
+    feed = {"a": np.random.default_rng(4).normal(scale=3, size=shape).astype(dtype)}
     node = helper.make_node(name, ["a"], ["out"], axis=axis)
     [expected], [found] = run_both(model_of([node], feed, {"out": KINDS[dtype]}), feed)
     np.testing.assert_allclose(found, expected, rtol=1e-5 if dtype == "float32" else 1e-14)

@@ -389,6 +389,37 @@ def test_several_variables_are_drawn_from_their_joint_posterior():
 
 
 @pytest.mark.slow
+def test_conjugate_variables_are_drawn_back_without_probabilities():
+    y = np.array([1.0, 2.0, -1.0])
+    with pm.Model() as model:
+        x = pm.Normal("x", shape=3)
+        pm.Normal("y", x, pm.HalfNormal("sigma"), observed=y)
+    program = export_sampler(marginalize(model, ["x"]), probabilities=True, verify=False)
+    drawn = called(program, seed=[1], warmup=200, draws=1000)
+    assert "x_probabilities" not in drawn
+    share = 1 / (1 + drawn["sigma"][0, :, None] ** 2)
+    scaled = (drawn["x"][0] - share * y) / np.sqrt(1 - share)
+    assert stats.kstest(scaled.ravel(), "norm").pvalue > 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("order", "shape"), [(2, (6,)), (1, (3, 4))], ids=["order 2", "batch"])
+def test_chains_of_higher_order_and_several_chains_are_drawn(order, shape):
+    """The emissions are nearly exact, so that the states are known."""
+    states = RNG.integers(0, 2, shape)
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", np.ones((2,) * (order + 1)))
+        start = pm.Categorical.dist([0.5, 0.5])
+        z = DiscreteMarkovChain("z", P=p, init_dist=start, n_lags=order, shape=shape)
+        pm.Normal("y", z, 0.1, observed=states)
+    drawn = called(
+        export_sampler(model, probabilities=True, verify=False), seed=[1], warmup=50, draws=20
+    )
+    np.testing.assert_array_equal(drawn["z"], np.broadcast_to(states, (1, 20, *shape)))
+    assert ("z_probabilities" in drawn) == (order == 1)
+
+
+@pytest.mark.slow
 def test_missing_values_have_rows_of_their_own():
     x, y = np.array([0, 1, 1, 0, 1]), np.array([-0.2, 1.1, 0.7, 0.4, 1.6])
     y_of_missing = np.array([0.1, 1.4])
