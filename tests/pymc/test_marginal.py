@@ -18,6 +18,7 @@ from pymc_extras.distributions import DiscreteMarkovChain  # noqa: E402
 from pymc_extras.marginal import conditional, marginalize  # noqa: E402
 
 from pytensor_onnx import ArgumentError  # noqa: E402
+from pytensor_onnx.kernels.regions import region_of_all  # noqa: E402
 from pytensor_onnx.pymc import (  # noqa: E402
     calibrate,
     export_laplace,
@@ -32,6 +33,7 @@ from pytensor_onnx.pymc import (  # noqa: E402
     to_datatree,
 )
 from pytensor_onnx.pymc.marginal import Marginalized  # noqa: E402
+from tests.web.tapes import needs_tapes, run_in_node  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:There are multiple dependent variables")
 
@@ -386,6 +388,37 @@ def test_several_variables_are_drawn_from_their_joint_posterior():
     np.add.at(found, (drawn["first"][0], drawn["second"][0]), 1)
     errors = (found - joint.sum(axis=0)) / np.sqrt((joint * (1 - joint)).sum(axis=0))
     assert np.abs(errors).max() < 4.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("build", [mixture, chain], ids=["mixture", "chain"])
+def test_files_run_as_tapes_with_the_same_bits(build, tmp_path):
+    program = export_sampler(build(), tmp_path / "model.onnx", verify=False)
+    _, region = region_of_all(program.proto)
+    assert region is not None
+    needs_tapes()
+    feeds = {"seed": np.arange(2), "warmup": np.array(50), "draws": np.array(30)}
+    [found] = run_in_node(tmp_path / "model.onnx", tmp_path, feeds)
+    for name, expected in called(program, **feeds).items():
+        np.testing.assert_array_equal(found[name], expected, err_msg=name)
+
+
+def loops_of(graph) -> list:
+    """Return the bodies of all loops of a graph, those within others too."""
+    found = []
+    for node in graph.node:
+        for body in (a.g for a in node.attribute if a.g.node):
+            found += [body] * (node.op_type in ("Scan", "Loop")) + loops_of(body)
+    return found
+
+
+@pytest.mark.slow
+def test_states_are_drawn_one_draw_after_another():
+    """A loop over draws holds the filter and the draws of the states, and no steps of NUTS."""
+    loops = loops_of(export_sampler(chain(), verify=False).proto.graph)
+    assert 2 in [
+        len(loops_of(x)) for x in loops if not {"Loop", "If"} & {y.op_type for y in x.node}
+    ]
 
 
 @pytest.mark.slow

@@ -14,7 +14,6 @@ from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors, graph_inputs
 from pytensor.scan.op import Scan
-from pytensor.scan.utils import until
 from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.variable import TensorVariable
 
@@ -31,6 +30,7 @@ from pytensor_onnx.pymc.model_graphs import POINT, FreeValue, ModelGraph, as_com
 from pytensor_onnx.pymc.nuts import Density
 from pytensor_onnx.pymc.pareto import pareto_smoothed
 from pytensor_onnx.pymc.posterior import seeded, state_of_seed
+from pytensor_onnx.rewriting.engine.predicates import made_by
 
 CHAIN, DRAW = "chain", "draw"
 
@@ -232,26 +232,42 @@ def values_of_points(
         arguments += [of_chain, number]
         sequences += [pt.repeat(seed, draws), pt.tile(first + pt.arange(draws), chains)]
     values, further = as_function(arguments, drawn)
-    has_loops = any(v.owner is not None and isinstance(v.owner.op, Scan) for v in ancestors(drawn))
-
-    def step(*given: TensorVariable) -> Any:
-        outputs = values(*given)
-        # A loop that may end takes one draw after another: states of all draws and all steps of a
-        # Markov chain would need gigabytes at once.
-        return (outputs, until(given[2] < 0)) if has_loops and drawn != results else outputs
-
+    step, initial = values, []
+    if drawn != results and any(made_by(v, Scan) for v in ancestors(drawn)):
+        step, initial = _one_after_another(values), [pt.zeros(())]
     rows = pytensor.scan(
         step,
         sequences,
-        non_sequences=further,
+        [*initial, *(None for _ in wanted)],
+        further,
         return_updates=False,
         return_list=True,
         name="values",
     )
     return {
         name: row.reshape((chains, draws, *(row.shape[i] for i in range(1, row.ndim))))
-        for name, row in zip(wanted, rows, strict=True)
+        for name, row in zip(wanted, rows[len(initial) :], strict=True)
     }
+
+
+def _one_after_another(values: Callable[..., list[Variable]]) -> Callable[..., list[Variable]]:
+    """Return the step of a loop that is not computed for all draws at once.
+
+    The states of all draws and all steps of a Markov chain would need gigabytes. The point depends
+    on a state of the loop, which is always zero.
+    """
+
+    def step(
+        point: TensorVariable,
+        seed: TensorVariable,
+        number: TensorVariable,
+        zero: TensorVariable,
+        *further: TensorVariable,
+    ) -> list[Variable]:
+        after = pt.maximum(zero, (number < 0).astype(zero.type.dtype))
+        return [after, *values(point + after, seed, number, *further)]
+
+    return step
 
 
 def values_of_point(
