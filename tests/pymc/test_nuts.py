@@ -13,7 +13,9 @@ pytest.importorskip("pymc")
 from pytensor.gradient import grad
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx import compile_onnx
 from pytensor_onnx.pymc.nuts import (
+    Correction,
     Doubling,
     Dynamics,
     End,
@@ -28,6 +30,7 @@ from pytensor_onnx.pymc.nuts import (
 
 MAX_DEPTH = 6
 SCALE = np.array([0.5, 2.0, 1.0])
+ROOT = np.diag(SCALE)
 
 
 def density(x: TensorVariable) -> list[TensorVariable]:
@@ -52,13 +55,13 @@ class Leaf(NamedTuple):
     energy: float
 
 
-def step(leaf: Leaf, epsilon: float) -> Leaf:
-    """Take a leapfrog step in the coordinates of the model, whose mass matrix is diagonal."""
+def step(leaf: Leaf, epsilon: float, root: np.ndarray = ROOT) -> Leaf:
+    """Take a leapfrog step in the coordinates of the model; ``root root'`` is the inverse mass."""
     half = leaf.momentum + epsilon / 2 * numpy_density(leaf.x)[1]
-    x = leaf.x + epsilon * SCALE**2 * half
+    x = leaf.x + epsilon * (root @ (root.T @ half))
     value, gradient = numpy_density(x)
     momentum = half + epsilon / 2 * gradient
-    return Leaf(x, momentum, ((SCALE * momentum) ** 2).sum() / 2 - value)
+    return Leaf(x, momentum, ((root.T @ momentum) ** 2).sum() / 2 - value)
 
 
 def turns(first: Leaf, last: Leaf) -> bool:
@@ -67,18 +70,24 @@ def turns(first: Leaf, last: Leaf) -> bool:
 
 
 def trajectory(
-    x: np.ndarray, epsilon: float, momentum: np.ndarray, forwards: np.ndarray
+    x: np.ndarray,
+    epsilon: float,
+    momentum: np.ndarray,
+    forwards: np.ndarray,
+    root: np.ndarray = ROOT,
+    *,
+    with_halves: bool = False,
 ) -> tuple[int, int, bool]:
     """Return the depth, the number of steps and whether it diverges."""
     value, _ = numpy_density(x)
-    start = Leaf(x, momentum / SCALE, (momentum**2).sum() / 2 - value)
+    start = Leaf(x, np.linalg.solve(root.T, momentum), (momentum**2).sum() / 2 - value)
     leaves, n_steps = [start], 0
     for depth in range(MAX_DEPTH):
         sign = 1 if forwards[depth] else -1
         new: list[Leaf] = []
         for i in range(2**depth):
             edge = (leaves[-1] if sign > 0 else leaves[0]) if not new else new[-1]
-            new.append(step(edge, sign * epsilon))
+            new.append(step(edge, sign * epsilon, root))
             n_steps += 1
             if not new[-1].energy - start.energy < 1000:
                 return depth + 1, n_steps, True
@@ -87,6 +96,15 @@ def trajectory(
                     ends = new[i + 1 - 2**level], new[i]
                     if turns(*ends[::sign]):
                         return depth + 1, n_steps, False
+                # The first points of the halves of a sub-tree, whose second half begins here.
+                if with_halves and level > 1 and i % 2**level == 2 ** (level - 1):
+                    ends = new[i - 2 ** (level - 1)], new[i]
+                    if turns(*ends[::sign]):
+                        return depth + 1, n_steps, False
+        if with_halves:
+            edge = leaves[-1] if sign > 0 else leaves[0]
+            if turns(*(edge, new[-1])[::sign]):
+                return depth + 1, n_steps, False
         leaves = leaves + new if sign > 0 else new[::-1] + leaves
         if turns(leaves[0], leaves[-1]):
             return depth + 1, n_steps, False
@@ -140,6 +158,39 @@ def test_trajectories_end_where_the_tree_says():
             np.testing.assert_allclose(one, row[i], rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.slow
+def test_trajectories_with_a_correction_are_those_of_a_dense_mass_matrix():
+    rng = np.random.default_rng(4)
+    vectors = np.linalg.qr(rng.normal(size=(3, 2)))[0]
+    stretches = np.array([1.5, -0.6])
+    root = np.diag(SCALE) @ (np.eye(3) + (vectors * stretches) @ vectors.T)
+    x, momentum = (pt.vector(name, shape=(3,)) for name in "xm")
+    epsilon, uniforms = pt.scalar("e"), pt.matrix("u", shape=(MAX_DEPTH, 3))
+    given = pt.matrix("v", shape=(3, 2)), pt.vector("s", shape=(2,))
+    _, statistics = draw(
+        density,
+        [],
+        State(x, *density(x)),
+        Randomness(momentum, uniforms),
+        scale=pt.constant(SCALE),
+        correction=Correction(*given),
+        step_size=epsilon,
+        max_depth=MAX_DEPTH,
+        with_halves=True,
+    )
+    call = compile_onnx([x, momentum, epsilon, uniforms, *given], list(statistics))
+    turned = 0
+    for size in np.repeat([0.05, 0.2, 0.5, 0.9, 2.5], 16):
+        numbers = rng.normal(size=(2, 3)), rng.uniform(size=(MAX_DEPTH, 3))
+        (start, momenta), uniform = numbers
+        found = call(start, momenta, size, uniform, vectors, stretches)
+        forwards = uniform[:, 0] < 0.5
+        expected = trajectory(start, size, momenta, forwards, root, with_halves=True)
+        assert (found[1], found[2], found[4]) == expected
+        turned += trajectory(start, size, momenta, forwards, root) != expected
+    assert turned >= 5
+
+
 def test_points_are_drawn_by_their_weights():
     """One number selects the point: each has an interval of the length of its probability."""
     start, n_steps, n = np.array([0.3, -0.2, 0.4]), 8, 1001
@@ -147,7 +198,7 @@ def test_points_are_drawn_by_their_weights():
     epsilon = 0.4
     _, gradient = numpy_density(start)
     kick = 0.5 * epsilon * SCALE * gradient
-    names = [*Dynamics._fields, *End._fields]
+    names = [*Dynamics._fields[:-1], *End._fields]
     dynamics = [start, SCALE, [epsilon], 0.5 * epsilon * SCALE, energy, -1000 - energy]
     arrays = [*dynamics, np.zeros(3), momentum, kick]
     # Inputs, as constants would be folded.
@@ -156,7 +207,7 @@ def test_points_are_drawn_by_their_weights():
         pt.tensor(name, dtype="float64", shape=x.shape)
         for name, x in zip(names, of_chains, strict=True)
     ]
-    n_dynamics = len(Dynamics._fields)
+    n_dynamics = len(dynamics)
     u = pt.tensor("u", shape=(n,), dtype="float64")
     growth = grow(
         density,
@@ -193,6 +244,19 @@ def test_acceptance_below_rounding_counts_as_none():
     weight, acceptance = pytensor.function([], [growth.weight, growth.acceptance])()
     assert acceptance == np.exp(-1)
     assert weight >= acceptance
+
+
+@pytest.mark.parametrize("max_depth", [1, 2, 5, 8])
+def test_a_second_half_of_a_sub_tree_is_compared_with_the_first(max_depth):
+    is_kept, bounds = leaf_tables(max_depth, with_halves=True)
+    np.testing.assert_array_equal(is_kept, leaf_tables(max_depth)[0])
+    np.testing.assert_array_equal(bounds[1::2], leaf_tables(max_depth)[1][1::2])
+    held: dict[int, int] = {}
+    for leaf in range(0, len(bounds), 2):
+        found = [held[row] for row in np.flatnonzero(bounds[leaf] == 0)]
+        # The size of a half is the lowest bit of the number of its first leaf.
+        assert found == ([leaf - (leaf & -leaf)] if leaf else [])
+        held.update(dict.fromkeys(np.flatnonzero(is_kept[leaf]), leaf))
 
 
 @pytest.mark.parametrize("max_depth", [1, 2, 5, 8])

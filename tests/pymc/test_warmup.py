@@ -54,7 +54,7 @@ def scales(draws, gradients, first, n):
 @pytest.fixture(scope="module")
 def plan_of():
     numbers = n_warmup, n_steps, begin = pt.lscalars("n_warmup", "n_steps", "begin")
-    call = compile_onnx(list(numbers), list(schedule(n_warmup, n_steps, begin)))
+    call = compile_onnx(list(numbers), list(schedule(n_warmup, n_steps, begin)[:-1]))
     return lambda *given: Schedule(*call(*given))
 
 
@@ -68,7 +68,7 @@ def test_the_windows_are_those_of_nutpie(plan_of):
 
 def test_a_schedule_of_later_steps_is_a_part_of_the_schedule(plan_of):
     whole, part = plan_of(400, 450, 0), plan_of(400, 250, 150)
-    for a, b in zip(whole, part, strict=True):
+    for a, b in zip(whole[:-1], part[:-1], strict=True):
         np.testing.assert_array_equal(a[150:400], b)
 
 
@@ -107,7 +107,7 @@ def test_the_step_size_is_that_of_the_formula(plan_of):
     state = first_step_size(pt.constant(np.log(0.3)))
     errors, mean, plan = [], 0.0, plan_of(10, 4, 0)
     for t, acceptance in enumerate([0.1, 0.9, 1.0, 0.7], start=1):
-        row = Schedule(*(pt.constant(column[t - 1]) for column in plan))
+        row = Schedule(*(pt.constant(column[t - 1]) for column in plan[:-1]))
         state = adapt_step_size(state, pt.constant(np.float64(acceptance)), row, target)
         errors.append(target - acceptance)
         error = 0.0

@@ -12,16 +12,17 @@ from pytensor.conditional.op import ifelse
 from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.loops import iterate, leaves, mapped
 from pytensor_onnx.ops.random.draws import NormalPairs, StandardUniform
-from pytensor_onnx.pymc.nuts import Density, Randomness, State, draw
+from pytensor_onnx.pymc.low_rank import RANK
+from pytensor_onnx.pymc.nuts import Correction, Density, Randomness, State, draw
 from pytensor_onnx.pymc.posterior import state_of_seed
 from pytensor_onnx.pymc.warmup import (
-    Scale,
+    Metric,
     Schedule,
     StepSize,
     after_draw,
-    first_scale,
+    first_metric,
     first_step_size,
     schedule,
 )
@@ -69,7 +70,7 @@ class ChainState(NamedTuple):
 
     draw: State
     step_size: StepSize
-    scale: Scale
+    metric: Metric
 
 
 class Chains(NamedTuple):
@@ -151,11 +152,14 @@ class Settings:
         Largest number of doublings of a trajectory.
     target_acceptance
         Acceptance that the step size is adapted to.
+    low_rank
+        Whether the metric has a low-rank correction, of chains that run one after another.
     """
 
     lockstep: bool = True
     max_depth: int = 10
     target_acceptance: float = 0.8
+    low_rank: bool = False
 
 
 def sample_chains(
@@ -190,7 +194,7 @@ def sample_chains(
     begin, n_dropped = steps_before(requested)
     if state is not None:
         n_warmup = pt.switch(state.shape[0] > 0, begin, n_warmup)
-    plan = schedule(n_warmup, n_dropped + n_draws, begin)
+    plan = schedule(n_warmup, n_dropped + n_draws, begin, low_rank=settings.low_rank)
     sample = partial(_sample, density, settings)
     run = _in_lockstep if settings.lockstep else _in_turn
     chains = Chains(center, seed, begin, n_dropped, plan, data, starts, state)
@@ -220,7 +224,8 @@ def _in_turn(sample: Sampler, chains: Chains, max_depth: int) -> list[TensorVari
         start = None if starts is None else rest.pop(0)
         center, begin, n_dropped, *fixed = rest
         before = None if state is None else fixed.pop(0)
-        rows, data = Schedule(*fixed[: len(plan)]), fixed[len(plan) :]
+        columns = iter(fixed)
+        rows, data = mapped(lambda _: next(columns), plan), list(columns)
         drawn = _numbers(seed, rows.is_warmup.shape[0], center.shape[0], max_depth, begin)
         traces, others = sample(data, Origin(center, start, before, i, begin), drawn, rows)
         return [*(trace[n_dropped:] for trace in traces), *others]
@@ -228,7 +233,7 @@ def _in_turn(sample: Sampler, chains: Chains, max_depth: int) -> list[TensorVari
     sequences = [seed, pt.arange(seed.shape[0])]
     sequences += [] if starts is None else [starts]
     states = [] if state is None else [state]
-    fixed = [center, begin, n_dropped, *states, *plan, *data]
+    fixed = [center, begin, n_dropped, *states, *leaves(plan), *data]
     return pytensor.scan(chain, sequences, non_sequences=fixed, return_updates=False, name="chains")
 
 
@@ -302,10 +307,10 @@ def _sample(
     """Return the traces of all steps; whether the starts are finite, and rows of the state."""
     center, given, state, i, begin = origin
     start, is_finite = first_point(density, data, center, given, numbers.jitters)
-    now = first_state(start)
+    now = first_state(start, settings)
     if state is not None:
         row = ifelse(state.shape[0] > 0, state[i], _row_of(now, begin))
-        now = _state_of(row, center.shape[0], density, data)
+        now = _state_of(row, now, density, data)
         is_finite = _is_finite(now.draw.log_density, now.draw.gradient)
     rows = numbers.normals, numbers.uniforms
     after, traces = take_steps(density, settings, now, rows, plan, data)
@@ -314,19 +319,32 @@ def _sample(
     return traces, [is_finite, _row_of(after, begin + plan.is_warmup.shape[0])]
 
 
+def width_of_state(size: int, settings: Settings) -> int:
+    """Return the size of a row of the state, for a number of coordinates."""
+    return 3 * size + 3 + (min(size, RANK) * (size + 1) if settings.low_rank else 0)
+
+
 def _row_of(now: ChainState, count: TensorVariable) -> TensorVariable:
-    """Return the numbers of a chain after its warm-up: of each coordinate, and three more."""
+    """Return the numbers of a chain after its warm-up: of each coordinate, and three more.
+
+    Those of a correction of the metric are before the last three.
+    """
     (x, log_density, gradient), log_step = now.draw, now.step_size.log_step
     last = [log_density, log_step, pt.zeros_like(log_density) + count]
-    return pt.concatenate([x, gradient, now.scale.scale, pt.stack(last, axis=-1)], axis=-1)
+    parts = [x, gradient, now.metric.scales]
+    if now.metric.correction:
+        vectors, stretches = now.metric.correction
+        parts += [vectors.flatten(), stretches]
+    return pt.concatenate([*parts, pt.stack(last, axis=-1)], axis=-1)
 
 
 def _state_of(
-    row: TensorVariable, size: TensorVariable, density: Density, data: Sequence[TensorVariable]
+    row: TensorVariable, first: ChainState, density: Density, data: Sequence[TensorVariable]
 ) -> ChainState:
     """Return the state of a chain from its numbers, with the density of the present data."""
+    size = first.draw.x.shape[-1]
     x, gradient, scale = (row[..., k * size : (k + 1) * size] for k in range(3))
-    log_density, log_step = row[..., 3 * size], row[..., 3 * size + 1]
+    log_density, log_step = row[..., -3], row[..., -2]
     value, slope = density(x, *data)
     # Of equal data, the numbers of the row are kept, in every bit: two places of a graph may round
     # a density differently.
@@ -336,15 +354,21 @@ def _state_of(
         pt.switch(is_same, log_density, value),
         pt.switch(is_same[..., None], gradient, slope),
     )
-    first = first_scale(x, gradient)
-    return ChainState(draw, first_step_size(log_step), first._replace(scale=scale))
+    metric = first.metric._replace(scale=first.metric.scale._replace(scale=scale))
+    if metric.correction:
+        vectors = metric.correction.vectors
+        end = 3 * size + vectors.size
+        vectors = row[3 * size : end].reshape(vectors.shape)
+        metric = metric._replace(correction=Correction(vectors, row[end:-3]), used=scale)
+    return ChainState(draw, first_step_size(log_step), metric)
 
 
-def first_state(start: State) -> ChainState:
+def first_state(start: State, settings: Settings) -> ChainState:
     """Return the state of a chain at its start."""
     size = start.x.shape[-1].astype("float64")
     log_step = np.log(0.25) - 0.25 * pt.log(size) + pt.zeros_like(start.log_density)
-    return ChainState(start, first_step_size(log_step), first_scale(start.x, start.gradient))
+    metric = first_metric(start.x, start.gradient, low_rank=settings.low_rank)
+    return ChainState(start, first_step_size(log_step), metric)
 
 
 def take_steps(
@@ -382,13 +406,15 @@ def take_steps(
             data,
             now.draw,
             Randomness(momentum, uniform),
-            scale=now.scale.scale,
+            scale=now.metric.scales,
+            correction=now.metric.correction,
             step_size=epsilon,
             max_depth=settings.max_depth,
+            with_halves=settings.low_rank,
         )
         adapted = after_draw(
             now.step_size,
-            now.scale,
+            now.metric,
             state,
             statistics.acceptance,
             plan,

@@ -35,6 +35,7 @@ from pytensor_onnx.pymc.marginal import (
 from pytensor_onnx.pymc.model_arguments import check_model, read_choice, read_strings, unknown
 from pytensor_onnx.pymc.model_graphs import ModelGraph
 from pytensor_onnx.pymc.own_sampling import Request, sample_by_parts, variables_of_trace
+from pytensor_onnx.pymc.sampler import METRICS
 from pytensor_onnx.pymc.trees import Draws, make_tree
 
 SAMPLERS = ("nutpie", "pytensor_onnx", "pymc")
@@ -67,6 +68,7 @@ def sample(
     var_names: Sequence[str] | None = None,
     initvals: Any = None,
     nuts_sampler: str | None = None,
+    metric: str = "diagonal",
     discard_tuned_samples: bool = True,
     compute_convergence_checks: bool = True,
     idata_kwargs: Mapping[str, Any] | None = None,
@@ -96,6 +98,9 @@ def sample(
         Initial values of variables in place of those of the model; those of each chain in a list.
     nuts_sampler
         ``"nutpie"``, ``"pytensor_onnx"`` or ``"pymc"``; chosen as above unless given.
+    metric
+        ``"diagonal"``, or ``"low_rank"`` for a posterior with strong correlations, as in
+        `export_sampler`; of nutpie ``adaptation="low_rank"``.
     discard_tuned_samples
         Whether to leave out the warm-up.
     compute_convergence_checks
@@ -145,6 +150,7 @@ def sample(
             raise unknown(name, "free variable or deterministic", known)
     sampler = nuts_sampler or _sampler_for(model, initvals, kwargs)
     read_choice(sampler, SAMPLERS, "nuts_sampler")
+    read_choice(metric, METRICS, "metric")
     cores = min(4, os.cpu_count() or 1) if cores is None else cores
     chains = max(2, cores) if chains is None else chains
     wanted = dict(idata_kwargs or {})
@@ -163,6 +169,7 @@ def sample(
         discard_tuned_samples=discard_tuned_samples,
         compute_convergence_checks=compute_convergence_checks,
         include_transformed=bool(wanted.pop("include_transformed", False)),
+        metric=metric,
     )
     return _with_densities(_sampled(request, sampler, nuts_sampler, kwargs), model, wanted)
 
@@ -212,6 +219,8 @@ def _sampled(request: Request, sampler: str, wanted: str | None, kwargs: Mapping
         except (NotImplementedError, NullTypeGradError):
             if wanted is not None:
                 raise
+    if request.metric != "diagonal":
+        raise ArgumentError("the step methods of PyMC have no low-rank metric: metric='diagonal'")
     return _by_pymc(request, kwargs)
 
 
@@ -230,6 +239,7 @@ def _by_pymc(request: Request, kwargs: Mapping[str, Any]) -> Any:
     """Sample by the step methods of PyMC in mode ONNX."""
     arguments = {x.name: getattr(request, x.name) for x in fields(request)}
     transformed = arguments.pop("include_transformed")
+    del arguments["metric"]
     further = {name: x for name, x in kwargs.items() if name != "backend"}
     return pm.sample(
         **{**arguments, **further, "compile_kwargs": _in_mode_onnx(kwargs)},
@@ -263,6 +273,8 @@ def _by_nutpie(request: Request, kwargs: Mapping[str, Any]) -> DataTree:
     settings = _settings(kwargs)
     if "max_treedepth" in settings:
         settings["maxdepth"] = settings.pop("max_treedepth")
+    if request.metric == "low_rank":
+        settings["adaptation"] = "low_rank"
     # Parts of the density that depend on data alone are folded.
     compiled = last_nutpie_model(model, var_names=names, initvals=initvals)
     if not request.quiet:

@@ -50,12 +50,28 @@ class Sample(NamedTuple):
     energy: TensorVariable
 
 
+class Correction(NamedTuple):
+    """Correlations of one chain's coordinates: ``I + vectors diag(stretches) vectors'``.
+
+    Attributes
+    ----------
+    vectors
+        Orthonormal columns.
+    stretches
+        Standard deviations along these, less one.
+    """
+
+    vectors: TensorVariable
+    stretches: TensorVariable
+
+
 class Dynamics(NamedTuple):
     """The numbers that stay the same within a trajectory.
 
-    The trajectory has the coordinates ``z`` of ``x = origin + scale * z``, in which the mass matrix
-    is the identity. The step size is a matrix of one column. The negative of the energy of a point
-    that has not diverged is larger than ``least``.
+    The trajectory has the coordinates ``z`` of ``x = origin + scale * correction @ z``, in which
+    the mass matrix is the identity; without correlations the correction is an empty tuple. The step
+    size is a matrix of one column. The negative of the energy of a point that has not diverged is
+    larger than ``least``.
     """
 
     origin: TensorVariable
@@ -64,6 +80,7 @@ class Dynamics(NamedTuple):
     half_step: TensorVariable
     energy: TensorVariable
     least: TensorVariable
+    correction: Correction | tuple[()] = ()
 
 
 class Doubling(NamedTuple):
@@ -142,6 +159,8 @@ def grow(
     grows: TensorVariable,
     doubling: Doubling,
     max_depth: int,
+    *,
+    with_halves: bool = False,
 ) -> Growth:
     """Take leapfrog steps from an end of each trajectory, forwards in time.
 
@@ -167,8 +186,10 @@ def grow(
         The depth of the tree, and numbers that select the samples.
     max_depth
         Number of depths.
+    with_halves
+        Whether the first points of the two halves of a sub-tree are compared, too.
     """
-    rows = leaf_tables(max_depth)
+    rows = leaf_tables(max_depth, with_halves=with_halves)
     ranks = dynamics.origin.type.ndim, dynamics.energy.type.ndim
     depth, n_steps, uniforms = doubling
     tables = _Level(
@@ -214,9 +235,9 @@ def _leap(
     """Return the states and the leaf after a leapfrog step, and the condition for the end."""
     half = end.momentum + end.kick
     position = end.position + dynamics.step_size * half
-    x = dynamics.origin + dynamics.scale * position
+    x = dynamics.origin + dynamics.scale * corrected(position, dynamics.correction)
     value, gradient = density(x, *data)
-    kick = dynamics.half_step * gradient
+    kick = corrected(dynamics.half_step * gradient, dynamics.correction)
     momentum = half + kick
     surplus = value - kinetic_energy(momentum)
 
@@ -274,6 +295,14 @@ def selected(rows: TensorVariable, i: TensorVariable) -> TensorVariable:
     return flat[i * n_chains + pt.arange(n_chains)]
 
 
+def corrected(vector: TensorVariable, correction: Correction | tuple[()]) -> TensorVariable:
+    """Return the product of a correction, which is symmetric, and a vector."""
+    if not correction:
+        return vector
+    vectors, stretches = correction
+    return vector + vectors @ (stretches * (vector @ vectors))
+
+
 def kinetic_energy(momentum: TensorVariable) -> TensorVariable:
     """Return the kinetic energies."""
     return 0.5 * (momentum * momentum).sum(axis=-1)
@@ -289,7 +318,7 @@ def shrinking_rates(
     return pt.minimum((distance * first).sum(axis=-1), (distance * second).sum(axis=-1))
 
 
-def leaf_tables(max_depth: int) -> tuple[np.ndarray, np.ndarray]:
+def leaf_tables(max_depth: int, *, with_halves: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Return for each leaf of a tree which row keeps it, and bounds of rates beside each row.
 
     An even leaf begins sub-trees; it is kept in the row of the number of ones in the binary form of
@@ -301,6 +330,9 @@ def leaf_tables(max_depth: int) -> tuple[np.ndarray, np.ndarray]:
     ----------
     max_depth
         Largest depth of a trajectory; half of a trajectory is one tree.
+    with_halves
+        Whether an even leaf, which begins the second half of a sub-tree of at least four leaves, is
+        compared with the first leaf of this sub-tree: it is in the row before its own.
 
     Returns
     -------
@@ -323,6 +355,8 @@ def leaf_tables(max_depth: int) -> tuple[np.ndarray, np.ndarray]:
         last = (leaf >> 1).bit_count()
         if leaf % 2 == 0:
             is_kept[leaf, last : last + 1] = True
+            if with_halves and last:
+                bounds[leaf, last - 1] = 0.0
             continue
         completed = (~leaf & (leaf + 1)).bit_length() - 1
         bounds[leaf, last - completed + 1 : last + 1] = 0.0
@@ -414,8 +448,10 @@ def draw(
     numbers: Randomness,
     *,
     scale: TensorVariable,
+    correction: Correction | tuple[()] = (),
     step_size: TensorVariable,
     max_depth: int,
+    with_halves: bool = False,
 ) -> tuple[State, Statistics]:
     """Return the next draw of each chain.
 
@@ -435,17 +471,25 @@ def draw(
     scale
         Standard deviations of the coordinates, as they are known: the roots of the diagonal of the
         inverse mass matrix.
+    correction
+        Correlations of the coordinates, none for an empty tuple: the inverse mass matrix is the
+        square of the correction, between the scales.
     step_size
         Step sizes of the leapfrog integrator, in units of the scale.
     max_depth
         Largest number of doublings.
+    with_halves
+        Whether halves of trajectories are compared, too. Points that move around a mode in circles,
+        all coordinates at about one rate, else miss the U-turn where twice the time is a whole
+        circle.
     """
     momentum, uniforms = numbers
     energy = kinetic_energy(momentum) - state.log_density
     half_step = 0.5 * step_size[..., None] * scale
     least = -DIVERGENCE - energy
-    dynamics = Dynamics(state.x, scale, step_size[..., None], half_step, energy, least)
-    end = End(pt.zeros_like(momentum), momentum, half_step * state.gradient)
+    dynamics = Dynamics(state.x, scale, step_size[..., None], half_step, energy, least, correction)
+    kick = corrected(half_step * state.gradient, correction)
+    end = End(pt.zeros_like(momentum), momentum, kick)
     first = Sample(state.x, state.gradient, state.log_density, energy)
     zeros, ones = pt.zeros_like(state.log_density), pt.ones_like(state.log_density)
     start = Trajectory(
@@ -460,7 +504,7 @@ def draw(
     )
     depths = np.arange(max_depth)
     last, *_ = iterate(
-        partial(_double, density, max_depth),
+        partial(_double, density, max_depth, with_halves),
         [start],
         [dynamics, *data],
         n_steps=max_depth,
@@ -476,6 +520,7 @@ def draw(
 def _double(
     density: Density,
     max_depth: int,
+    with_halves: bool,
     doubling: Doubling,
     now: Trajectory,
     dynamics: Dynamics,
@@ -485,11 +530,16 @@ def _double(
     to_direction, _, to_sample = (doubling.uniforms[i] for i in range(3))
     is_forwards = to_direction < 0.5
     start, far = _turned(pt.eq(is_forwards, now.was_forwards), now.near, now.far)
-    half = grow(density, data, dynamics, start, now.grows, doubling, max_depth)
+    half = grow(
+        density, data, dynamics, start, now.grows, doubling, max_depth, with_halves=with_halves
+    )
     near = half.end
     is_taken = (to_sample * now.weight < half.weight) & (half.grows > 0.0)
     distance = near.position - far.position
     rates = shrinking_rates(distance, near.momentum, far.momentum)
+    if with_halves:
+        way = near.position - start.position
+        rates = pt.minimum(rates, shrinking_rates(way, near.momentum, start.momentum))
     grows = pt.switch(rates <= 0.0, 0.0, half.grows)
     after = Trajectory(
         near,

@@ -76,6 +76,7 @@ class Request:
     discard_tuned_samples: bool
     compute_convergence_checks: bool
     include_transformed: bool
+    metric: str
 
 
 def sample_by_parts(
@@ -93,7 +94,7 @@ def sample_by_parts(
         If the call is interrupted before there are draws.
     """
     check_numbers(max_treedepth, target_accept)
-    settings = Settings(False, max_treedepth, target_accept)
+    settings = Settings(False, max_treedepth, target_accept, request.metric == "low_rank")
     sampler = _sampler_of(request, settings)
     if not request.quiet:
         model = sampler.model or request.model
@@ -178,7 +179,7 @@ class _Sampler:
         density, data = density_of(graph, lockstep=False)
         size = graph.start.size
         point = pt.tensor("point", dtype="float64", shape=(size,))
-        first = first_state(State(point, *density(point, *data)))
+        first = first_state(State(point, *density(point, *data)), settings)
         begin = program([point], [np.zeros(size)], leaves(first)[1:])
 
         numbers = [pt.lscalar(name) for name in ("seed", "n_warmup", "first_step", "n_steps")]
@@ -190,7 +191,7 @@ class _Sampler:
             settings,
             state,
             numbers_of_steps(seed, n_steps, pt.constant(size), settings.max_depth, first_step),
-            schedule(n_warmup, n_steps, first_step),
+            schedule(n_warmup, n_steps, first_step, low_rank=settings.low_rank),
             data,
         )
         states = leaves(state)

@@ -24,6 +24,7 @@ from pytensor_onnx.pymc.chains import (
     Settings,
     sample_chains,
     steps_before,
+    width_of_state,
 )
 from pytensor_onnx.pymc.diagnostics import OF_CHAINS, diagnostics_of
 from pytensor_onnx.pymc.drawn_graphs import (
@@ -37,7 +38,11 @@ from pytensor_onnx.pymc.drawn_graphs import (
 )
 from pytensor_onnx.pymc.inputs import Inputs
 from pytensor_onnx.pymc.making import Details, make_program, read_options
+from pytensor_onnx.pymc.model_arguments import read_choice
 from pytensor_onnx.pymc.model_graphs import POINT, ModelGraph
+
+METRICS = ("diagonal", "low_rank")
+"""Metrics of the sampler."""
 
 LOCKSTEP = 200
 """Elements of the largest array of a model whose chains take their steps together.
@@ -59,6 +64,7 @@ def export_sampler(
     state: bool = False,
     diagnostics: bool = False,
     data: str | Iterable[str] = "inputs",
+    metric: str = "diagonal",
     max_tree_depth: int = 10,
     target_accept: float = 0.8,
     lockstep: bool | None = None,
@@ -94,9 +100,9 @@ def export_sampler(
         up to 100 times until the log-density and its gradient are finite.
     state
         Whether the file has an input ``state`` and an output ``next_state``, a row for each chain:
-        its position, gradient and scales, log-density, logarithm of the step size, and number of
-        steps. Chains go on from the rows of an earlier call for ``draws`` steps, without a warm-up;
-        with no rows, new chains start.
+        its position, gradient and scales, eigenvectors and stretches of a low-rank metric,
+        log-density, logarithm of the step size, and number of steps. Chains go on from the rows of
+        an earlier call for ``draws`` steps, without a warm-up; with no rows, new chains start.
     diagnostics
         Whether the file has the outputs ``rhat_x``, ``ess_bulk_x`` and ``ess_tail_x`` for each
         variable x, of its shape: rank-normalised split R-hat and effective numbers of draws, as
@@ -104,6 +110,12 @@ def export_sampler(
         information, and ``divergences``, their number.
     data
         As in `export_logp`.
+    metric
+        ``"diagonal"``, or ``"low_rank"`` for a posterior with strong correlations: its eigenvectors
+        correct the scales, as with ``adaptation="low_rank"`` of nutpie. A trajectory takes fewer
+        leapfrog steps then, 7 in place of 230 for a regression on 24 nearly dependent covariates.
+        The products with up to 64 eigenvectors cost time where the density is cheap and has many
+        coordinates, and estimates of them in the warm-up, of hundreds of coordinates.
     max_tree_depth
         Largest number of doublings of a trajectory.
     target_accept
@@ -112,7 +124,7 @@ def export_sampler(
         Whether the chains of a call take their leapfrog steps together, or run one after another.
         By default they go together if no array of the model has more than 200 numbers, and the
         density has no loop: operations on small arrays cost the same for several chains, but chains
-        wait for the longest trajectory.
+        wait for the longest trajectory. With a low-rank metric they always run one after another.
     probabilities
         Whether the file has the output ``x_probabilities`` for each variable x that is summed out:
         the probabilities of its values, on the last axis, given the other variables of the draw.
@@ -149,17 +161,21 @@ def export_sampler(
     # Step sizes, energies and the sums of the warm-up need float64, for all targets.
     read = read_options("export_sampler", path, verify, {"precision": "float64", **options})
     check_numbers(max_tree_depth, target_accept)
+    read_choice(metric, METRICS, "metric")
+    low_rank = metric == "low_rank"
     to_draw = model_to_draw(model, data, variables, probabilities=probabilities)
     graph = to_draw.graph
     if lockstep is None:
-        lockstep = _largest_array(graph) <= LOCKSTEP and not _has_loop(graph)
+        lockstep = not (low_rank or _largest_array(graph) > LOCKSTEP or _has_loop(graph))
+    if lockstep and low_rank:
+        raise ArgumentError('chains with metric="low_rank" run one after another: lockstep=False')
     density, further = density_of(graph, lockstep=lockstep)
     seed, n_warmup, n_draws = pt.lvector("seed"), pt.lscalar("warmup"), pt.lscalar("draws")
     shape = (None, *graph.point.type.shape)
     starts = pt.tensor("start", dtype="float64", shape=shape) if start else None
     rows = pt.matrix(STATE, dtype="float64") if state else None
     requested = Requested(seed, n_warmup, n_draws, starts, rows)
-    settings = Settings(lockstep, max_tree_depth, target_accept)
+    settings = Settings(lockstep, max_tree_depth, target_accept, low_rank)
     results = sample_chains(density, initial_point_of(graph), requested, further, settings)
     positions = results.pop(POSITION)
     first = pt.add(*steps_before(requested))
@@ -170,11 +186,15 @@ def export_sampler(
     if unconstrained:
         outputs[POINT] = positions
     description: dict[str, Any] = {"max_tree_depth": max_tree_depth, "target_accept": target_accept}
+    if settings.low_rank:
+        description["metric"] = metric
     if diagnostics:
         description["diagnostics"] = [*told]
     return make_program(
         graph,
-        _inputs(graph, seed, n_warmup, n_draws, starts, rows),
+        _inputs(
+            graph, seed, n_warmup, n_draws, starts, rows, width_of_state(graph.start.size, settings)
+        ),
         named_outputs(outputs, results, told),
         read,
         description={"sampler": description, **to_draw.description},
@@ -214,6 +234,7 @@ def _inputs(
     n_draws: TensorVariable,
     starts: TensorVariable | None,
     state: TensorVariable | None,
+    width: int,
 ) -> Inputs:
     """Return the inputs of the file, with values for its verification."""
     given = Inputs()
@@ -224,7 +245,6 @@ def _inputs(
         axes = {0: CHAIN} if graph.point.type.shape != (None,) else {0: CHAIN, 1: f"{POINT}_size"}
         given.add(starts, graph.start[None], axes)
     if state is not None:
-        width = 3 * graph.start.size + 3
         given.add(state, np.zeros((0, width)), {0: f"{STATE}_rows", 1: f"{STATE}_size"})
     given.add_data(graph)
     return given

@@ -12,7 +12,17 @@ import pytensor.tensor as pt
 from pytensor.conditional.op import ifelse
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.pymc.nuts import State
+from pytensor_onnx.functions.loops import leaves, mapped
+from pytensor_onnx.pymc.low_rank import (
+    Points,
+    Updates,
+    correction_of,
+    no_correction,
+    no_points,
+    updates_of,
+    with_point,
+)
+from pytensor_onnx.pymc.nuts import Correction, State
 
 EARLY, LAST = 30, 15
 """Percentages of the warm-up with short windows, and at its end with fixed scales."""
@@ -67,6 +77,35 @@ class Scale(NamedTuple):
     squares: TensorVariable
 
 
+class Metric(NamedTuple):
+    """The metric of a chain: its scales, and their correction with the points that it comes from.
+
+    A diagonal metric has empty tuples for the last two. With a correction, the scales change when
+    it changes.
+
+    Attributes
+    ----------
+    scale
+        Scales that are estimated at each step.
+    correction
+        The correction, for the scales in ``used``.
+    used
+        Scales in use.
+    points
+        The last draws.
+    """
+
+    scale: Scale
+    correction: Correction | tuple[()] = ()
+    used: TensorVariable | tuple[()] = ()
+    points: Points | tuple[()] = ()
+
+    @property
+    def scales(self) -> TensorVariable:
+        """The scales in use."""
+        return self.used if self.correction else self.scale.scale
+
+
 class Schedule(NamedTuple):
     """Adaptation after each step of a chain.
 
@@ -81,6 +120,8 @@ class Schedule(NamedTuple):
     error_share, gain, weight
         Factors of dual averaging: share of an error in their mean, effect of this mean on the
         logarithm of the step size, and weight of the logarithm in its mean.
+    updates
+        When a low-rank correction changes; an empty tuple without one.
     """
 
     is_warmup: TensorVariable
@@ -91,6 +132,7 @@ class Schedule(NamedTuple):
     error_share: TensorVariable
     gain: TensorVariable
     weight: TensorVariable
+    updates: Updates | tuple[()] = ()
 
 
 def first_step_size(log_step: TensorVariable) -> StepSize:
@@ -113,8 +155,20 @@ def first_scale(x: TensorVariable, gradient: TensorVariable) -> Scale:
     return Scale(scale, means, pt.zeros_like(means))
 
 
+def first_metric(x: TensorVariable, gradient: TensorVariable, *, low_rank: bool) -> Metric:
+    """Return the metric at the start of a chain."""
+    scale = first_scale(x, gradient)
+    if not low_rank:
+        return Metric(scale)
+    return Metric(scale, no_correction(x), scale.scale, no_points(x))
+
+
 def schedule(
-    n_warmup: TensorVariable, n_steps: TensorVariable, begin: TensorVariable | int = 0
+    n_warmup: TensorVariable,
+    n_steps: TensorVariable,
+    begin: TensorVariable | int = 0,
+    *,
+    low_rank: bool = False,
 ) -> Schedule:
     """Return the schedule of steps of a chain, the first one or later ones, as vectors.
 
@@ -149,16 +203,19 @@ def schedule(
     counts = steps[:, None] + 1 - starts + pt.eq(starts, 0)
     count = (steps + 1).astype("float64")
     root = pt.sqrt(count)
+    ends_window = pt.eq(begin_of_window(steps + 1), steps + 1) & (steps < n_warmup)
+    is_in_window = (steps > 0) & (steps < n_warmup - n_fixed)
     return Schedule(
         is_warmup=steps < n_warmup,
         ends_warmup=pt.eq(steps + 1, n_warmup),
-        is_in_window=(steps > 0) & (steps < n_warmup - n_fixed),
-        ends_window=pt.eq(begin_of_window(steps + 1), steps + 1) & (steps < n_warmup),
+        is_in_window=is_in_window,
+        ends_window=ends_window,
         window_shares=1.0 / counts.astype("float64"),
         error_share=1.0 / (count + SHIFT),
         gain=root / SHRINKAGE,
         # Roots are equal in all runtimes, and powers are not.
         weight=1.0 / (root * pt.sqrt(root)),
+        updates=updates_of(steps, starts, ends_window, is_in_window) if low_rank else (),
     )
 
 
@@ -188,21 +245,36 @@ def adapt_scale(state: Scale, x: TensorVariable, gradient: TensorVariable, plan:
     return Scale(pt.switch(is_known, pt.sqrt(pt.sqrt(ratio)), state.scale), means, squares)
 
 
+def adapt_metric(
+    metric: Metric, x: TensorVariable, gradient: TensorVariable, plan: Schedule
+) -> Metric:
+    """Return the metric after a draw."""
+    scale = adapt_scale(metric.scale, x, gradient, plan)
+    if not (metric.correction and metric.points and plan.updates):
+        return Metric(scale)
+    points = with_point(metric.points, x, gradient, plan.updates.row)
+    correction = correction_of(points, scale.scale, plan.updates, metric.correction)
+    now = [*metric.correction, metric.used]
+    *changed, used = ifelse(plan.updates.is_due, [*correction, scale.scale], now)
+    return Metric(scale, Correction(*changed), used, points)
+
+
 def after_draw(
     step_size: StepSize,
-    scale: Scale,
+    metric: Metric,
     draw: State,
     acceptance: TensorVariable,
     plan: Schedule,
     target_acceptance: float,
-) -> tuple[StepSize, Scale]:
+) -> tuple[StepSize, Metric]:
     """Return the states of the adaptation after a draw, by its row of the schedule.
 
-    The step size is relative to the scale.
+    The step size is relative to the metric.
     """
-    now = [*step_size, *scale]
+    now = leaves([step_size, metric])
     step_size = adapt_step_size(step_size, acceptance, plan, target_acceptance)
     settled = pt.switch(plan.ends_warmup, step_size.mean_log_step, step_size.log_step)
-    scale = adapt_scale(scale, draw.x, draw.gradient, plan)
-    states = ifelse(plan.is_warmup, [*step_size._replace(log_step=settled), *scale], now)
-    return StepSize(*states[: len(step_size)]), Scale(*states[len(step_size) :])
+    metric = adapt_metric(metric, draw.x, draw.gradient, plan)
+    step_size = step_size._replace(log_step=settled)
+    states = iter(ifelse(plan.is_warmup, leaves([step_size, metric]), now))
+    return tuple(mapped(lambda _: next(states), part) for part in (step_size, metric))
