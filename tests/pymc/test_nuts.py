@@ -21,6 +21,7 @@ from pytensor_onnx.pymc.nuts import (
     End,
     Leaves,
     Randomness,
+    Scaling,
     State,
     _growth,
     draw,
@@ -122,7 +123,7 @@ def drawn(n_chains: int | None) -> Callable:
         [],
         State(x, *density(x)),
         Randomness(momentum, uniforms),
-        scale=pt.constant(np.broadcast_to(SCALE, (*chains, 3))),
+        scaling=Scaling(pt.constant(np.broadcast_to(SCALE, (*chains, 3)))),
         step_size=epsilon,
         max_depth=MAX_DEPTH,
     )
@@ -172,11 +173,9 @@ def test_trajectories_with_a_correction_are_those_of_a_dense_mass_matrix():
         [],
         State(x, *density(x)),
         Randomness(momentum, uniforms),
-        scale=pt.constant(SCALE),
-        correction=Correction(*given),
+        scaling=Scaling(pt.constant(SCALE), Correction(*given)),
         step_size=epsilon,
         max_depth=MAX_DEPTH,
-        with_halves=True,
     )
     call = compile_onnx([x, momentum, epsilon, uniforms, *given], list(statistics))
     turned = 0

@@ -331,7 +331,7 @@ def _row_of(now: ChainState, count: TensorVariable) -> TensorVariable:
     """
     (x, log_density, gradient), log_step = now.draw, now.step_size.log_step
     last = [log_density, log_step, pt.zeros_like(log_density) + count]
-    parts = [x, gradient, now.metric.scales]
+    parts = [x, gradient, now.metric.scaling.scale]
     if now.metric.correction:
         vectors, stretches = now.metric.correction
         parts += [vectors.flatten(), stretches]
@@ -406,11 +406,9 @@ def take_steps(
             data,
             now.draw,
             Randomness(momentum, uniform),
-            scale=now.metric.scales,
-            correction=now.metric.correction,
+            scaling=now.metric.scaling,
             step_size=epsilon,
             max_depth=settings.max_depth,
-            with_halves=settings.low_rank,
         )
         adapted = after_draw(
             now.step_size,

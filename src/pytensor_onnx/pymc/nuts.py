@@ -65,6 +65,21 @@ class Correction(NamedTuple):
     stretches: TensorVariable
 
 
+class Scaling(NamedTuple):
+    """The root of an inverse mass matrix.
+
+    Attributes
+    ----------
+    scale
+        Standard deviations of the coordinates, as they are known.
+    correction
+        Their correlations, none for an empty tuple; it is multiplied by the scales.
+    """
+
+    scale: TensorVariable
+    correction: Correction | tuple[()] = ()
+
+
 class Dynamics(NamedTuple):
     """The numbers that stay the same within a trajectory.
 
@@ -159,8 +174,6 @@ def grow(
     grows: TensorVariable,
     doubling: Doubling,
     max_depth: int,
-    *,
-    with_halves: bool = False,
 ) -> Growth:
     """Take leapfrog steps from an end of each trajectory, forwards in time.
 
@@ -169,6 +182,10 @@ def grow(
     the first leaves of these, kept for each level of the tree. A sub-tree ends the trajectory
     if the distance of its ends would shrink in time at either end (M. D. Hoffman, A. Gelman, JMLR
     15 (2014) 1593, equation 9).
+
+    With a correction, the first points of the two halves of a sub-tree are compared too: points
+    that move around a mode in circles, all coordinates at one rate, else miss the U-turn where
+    a trajectory is about as long as a circle.
 
     All chains take steps until none grows; the steps of a chain that has ended do not count.
 
@@ -186,10 +203,8 @@ def grow(
         The depth of the tree, and numbers that select the samples.
     max_depth
         Number of depths.
-    with_halves
-        Whether the first points of the two halves of a sub-tree are compared, too.
     """
-    rows = leaf_tables(max_depth, with_halves=with_halves)
+    rows = leaf_tables(max_depth, with_halves=bool(dynamics.correction))
     ranks = dynamics.origin.type.ndim, dynamics.energy.type.ndim
     depth, n_steps, uniforms = doubling
     tables = _Level(
@@ -447,11 +462,9 @@ def draw(
     state: State,
     numbers: Randomness,
     *,
-    scale: TensorVariable,
-    correction: Correction | tuple[()] = (),
+    scaling: Scaling,
     step_size: TensorVariable,
     max_depth: int,
-    with_halves: bool = False,
 ) -> tuple[State, Statistics]:
     """Return the next draw of each chain.
 
@@ -468,21 +481,14 @@ def draw(
         The last draws.
     numbers
         The random numbers.
-    scale
-        Standard deviations of the coordinates, as they are known: the roots of the diagonal of the
-        inverse mass matrix.
-    correction
-        Correlations of the coordinates, none for an empty tuple: the inverse mass matrix is the
-        square of the correction, between the scales.
+    scaling
+        The root of the inverse mass matrix.
     step_size
         Step sizes of the leapfrog integrator, in units of the scale.
     max_depth
         Largest number of doublings.
-    with_halves
-        Whether halves of trajectories are compared, too. Points that move around a mode in circles,
-        all coordinates at about one rate, else miss the U-turn where twice the time is a whole
-        circle.
     """
+    scale, correction = scaling
     momentum, uniforms = numbers
     energy = kinetic_energy(momentum) - state.log_density
     half_step = 0.5 * step_size[..., None] * scale
@@ -504,7 +510,7 @@ def draw(
     )
     depths = np.arange(max_depth)
     last, *_ = iterate(
-        partial(_double, density, max_depth, with_halves),
+        partial(_double, density, max_depth),
         [start],
         [dynamics, *data],
         n_steps=max_depth,
@@ -520,7 +526,6 @@ def draw(
 def _double(
     density: Density,
     max_depth: int,
-    with_halves: bool,
     doubling: Doubling,
     now: Trajectory,
     dynamics: Dynamics,
@@ -530,14 +535,12 @@ def _double(
     to_direction, _, to_sample = (doubling.uniforms[i] for i in range(3))
     is_forwards = to_direction < 0.5
     start, far = _turned(pt.eq(is_forwards, now.was_forwards), now.near, now.far)
-    half = grow(
-        density, data, dynamics, start, now.grows, doubling, max_depth, with_halves=with_halves
-    )
+    half = grow(density, data, dynamics, start, now.grows, doubling, max_depth)
     near = half.end
     is_taken = (to_sample * now.weight < half.weight) & (half.grows > 0.0)
     distance = near.position - far.position
     rates = shrinking_rates(distance, near.momentum, far.momentum)
-    if with_halves:
+    if dynamics.correction:
         way = near.position - start.position
         rates = pt.minimum(rates, shrinking_rates(way, near.momentum, start.momentum))
     grows = pt.switch(rates <= 0.0, 0.0, half.grows)

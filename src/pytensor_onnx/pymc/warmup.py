@@ -22,7 +22,7 @@ from pytensor_onnx.pymc.low_rank import (
     updates_of,
     with_point,
 )
-from pytensor_onnx.pymc.nuts import Correction, State
+from pytensor_onnx.pymc.nuts import Correction, Scaling, State
 
 EARLY, LAST = 30, 15
 """Percentages of the warm-up with short windows, and at its end with fixed scales."""
@@ -101,9 +101,9 @@ class Metric(NamedTuple):
     points: Points | tuple[()] = ()
 
     @property
-    def scales(self) -> TensorVariable:
-        """The scales in use."""
-        return self.used if self.correction else self.scale.scale
+    def scaling(self) -> Scaling:
+        """The scales in use, with their correction."""
+        return Scaling(self.used, self.correction) if self.correction else Scaling(self.scale.scale)
 
 
 class Schedule(NamedTuple):
