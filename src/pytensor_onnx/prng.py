@@ -1,0 +1,282 @@
+"""Stateless, splittable random numbers: those of the ONNX draft of 6 July 2026, and of JAX.
+
+A state is an int64 vector of two words of 32 bits, a key of Threefry-2x32 with 20 rounds (Salmon et
+al., SC'11). Whatever draws takes a state and returns the next one; nothing is hidden. A seed gives
+the numbers of `jax.random` in every mode of PyTensor and in exported files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.compile.builders import OpFromGraph
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.errors import ArgumentError
+
+__all__ = [
+    "Drawn",
+    "init_prng",
+    "random_integers",
+    "random_normal",
+    "random_uniform",
+    "split_prng",
+]
+
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_PARITY = 0x1BD11BDA
+_WORD = 2**32 - 1
+_FRACTIONS = {"float16": (16, 10), "float32": (32, 23), "float64": (64, 52)}
+"""Random bits of a number of each dtype, and those that it keeps."""
+
+
+class Drawn(NamedTuple):
+    """Numbers and the state for further draws.
+
+    Attributes
+    ----------
+    values
+        The numbers.
+    state
+        The next state.
+    """
+
+    values: TensorVariable
+    state: TensorVariable
+
+
+def init_prng(seed: Any) -> TensorVariable:
+    """Return the first state of a seed (operator ``InitPRNG``), as ``jax.random.key`` makes it.
+
+    Parameters
+    ----------
+    seed
+        An integer, whose 64 bits are the words of the state.
+
+    Examples
+    --------
+    >>> init_prng(42).eval(mode="FAST_COMPILE")
+    array([ 0, 42])
+    """
+    number = pt.as_tensor(seed, dtype="int64")
+    if number.type.ndim:
+        raise ArgumentError(f"a seed is one integer; got an array of {number.type.ndim} axes")
+    words = pt.stack(_words(number.astype("uint64")))
+    return words.astype("int64")
+
+
+def split_prng(state: Any, count: int = 2, *, data: Any = None) -> list[TensorVariable]:
+    """Return states of independent streams (operator ``SplitPRNG``).
+
+    Parameters
+    ----------
+    state
+        The state, which is not to be used again.
+    count
+        Number of states; they are those of ``jax.random.split``.
+    data
+        Integers in place of 0, 1, …: the state of each is that of ``jax.random.fold_in``. Different
+        integers give different states.
+
+    Examples
+    --------
+    >>> first, second = split_prng(init_prng(42))
+    >>> first.eval(mode="FAST_COMPILE")
+    array([1832780943,  270669613])
+    >>> [third] = split_prng(init_prng(42), data=[1])
+    >>> bool((third.eval() == second.eval()).all())
+    True
+    """
+    numbers = pt.arange(count) if data is None else pt.as_tensor(data, dtype="int64")
+    if numbers.type.ndim != 1:
+        raise ArgumentError("data is a vector of one integer for each state")
+    if data is not None:
+        (known,) = numbers.type.shape
+        if known is None:
+            raise ArgumentError("the number of elements of data must be known: specify its shape")
+        count = known
+    states = _cipher(_state(state), numbers.astype("uint64")).astype("int64")
+    return [states[:, i] for i in range(count)]
+
+
+def random_uniform(
+    state: Any,
+    shape: Any = (),
+    low: float = 0.0,
+    high: float = 1.0,
+    dtype: str = "float32",
+) -> Drawn:
+    """Draw uniform numbers in ``[low, high)`` (operator ``RandomUniform``).
+
+    The numbers are those of ``jax.random.uniform(key, shape, dtype, low, high)`` with the second of
+    the two keys that the state is split in; the first is the next state.
+
+    Parameters
+    ----------
+    state
+        The state.
+    shape
+        Sizes, such as ``x.shape`` (operator ``RandomUniformLike``).
+    low, high
+        Bounds.
+    dtype
+        ``float16``, ``float32`` or ``float64``.
+
+    Examples
+    --------
+    >>> values, _ = random_uniform(init_prng(42), (2,))
+    >>> values.eval(mode="FAST_COMPILE")
+    array([0.72766423, 0.78786755], dtype=float32)
+    """
+    after, key = split_prng(state)
+    return Drawn(_uniform(key, shape, low, high, dtype), after)
+
+
+def random_normal(
+    state: Any,
+    shape: Any = (),
+    mean: float = 0.0,
+    scale: float = 1.0,
+    dtype: str = "float32",
+) -> Drawn:
+    """Draw normal numbers (operator ``RandomNormal``).
+
+    The numbers are ``mean + scale * jax.random.normal(key, shape, dtype)`` with the key of
+    `random_uniform`, but for errors of the inverse error function.
+
+    Parameters
+    ----------
+    state, shape, dtype
+        As in `random_uniform`.
+    mean, scale
+        Mean and standard deviation.
+
+    Examples
+    --------
+    >>> values, _ = random_normal(init_prng(42), (2,))
+    >>> values.eval(mode="FAST_COMPILE").round(4)
+    array([0.6058, 0.799 ], dtype=float32)
+    """
+    after, key = split_prng(state)
+    number = np.dtype(dtype).type
+    least = np.nextafter(number(-1), number(0))
+    standard = number(np.sqrt(2)) * pt.erfinv(_uniform(key, shape, least, 1.0, dtype))
+    return Drawn(standard * number(scale) + number(mean), after)
+
+
+def random_integers(
+    state: Any, shape: Any = (), low: int = 0, high: int = 2, dtype: str = "int32"
+) -> Drawn:
+    """Draw integers in ``[low, high)`` (operator ``RandomUniform`` of integers).
+
+    The numbers are those of ``jax.random.randint(key, shape, low, high, dtype)`` with the key of
+    `random_uniform`.
+
+    Parameters
+    ----------
+    state, shape
+        As in `random_uniform`.
+    low, high
+        Bounds, with ``low < high``.
+    dtype
+        A dtype of integers.
+
+    Examples
+    --------
+    >>> values, _ = random_integers(init_prng(42), (4,), 0, 10)
+    >>> values.eval(mode="FAST_COMPILE")
+    array([5, 2, 4, 2], dtype=int32)
+    """
+    info = np.iinfo(dtype)
+    if not info.min <= low < high <= info.max + 1:
+        raise ArgumentError(f"the bounds {low} and {high} are no range of {dtype}")
+    after, key = split_prng(state)
+    bits, span = max(32, info.bits), high - low
+    # Two numbers make one of twice the bits, whose remainder is nearly uniform.
+    factor = (2 ** (bits // 2) % span) ** 2 % 2**bits % span
+    modulus = _number(2**bits - 1)
+    most, least = (_bits(part, shape, bits) % _number(span) for part in split_prng(key))
+    offset = (((most * _number(factor)) & modulus) + least) & modulus
+    if bits == 64:
+        return Drawn((offset % _number(span) + _number(low % 2**64)).astype(dtype), after)
+    return Drawn(((offset % _number(span)).astype("int64") + low).astype(dtype), after)
+
+
+def _uniform(
+    key: TensorVariable, shape: Any, low: float, high: float, dtype: str
+) -> TensorVariable:
+    if dtype not in _FRACTIONS:
+        raise ArgumentError(f"dtype is {dtype!r}: give one of {', '.join(_FRACTIONS)}")
+    total, kept = _FRACTIONS[dtype]
+    number = np.dtype(dtype).type
+    whole = _bits(key, shape, total) // _number(2 ** (total - kept))
+    # 52 bits are exact in float64, and a power of two changes no digit.
+    fraction = (whole.astype("float64") * 2.0**-kept).astype(dtype)
+    least, room = number(low), number(high) - number(low)
+    return pt.maximum(fraction * room + least, least)
+
+
+def _bits(key: TensorVariable, shape: Any, count: int) -> TensorVariable:
+    """Return random integers of a number of bits, as uint64."""
+    sizes = [pt.as_tensor(size, dtype="int64") for size in _sizes(shape)]
+    numbers = pt.arange(pt.prod(pt.stack(sizes))) if sizes else pt.arange(1)
+    words = _cipher(_state(key), numbers.astype("uint64"))
+    upper, lower = words[0], words[1]
+    if count == 64:
+        bits = upper * _number(2**32) + lower
+    else:
+        bits = (upper ^ lower) & _number(2**count - 1)
+    return bits.reshape(sizes, ndim=len(sizes)) if sizes else bits[0]
+
+
+def _sizes(shape: Any) -> Sequence[Any]:
+    if isinstance(shape, TensorVariable):
+        (count,) = shape.type.shape if shape.type.ndim == 1 else (None,)
+        if count is None:
+            raise ArgumentError("the number of axes of shape must be known")
+        return [shape[i] for i in range(count)]
+    return [shape] if isinstance(shape, int) else list(shape)
+
+
+def _state(state: Any) -> TensorVariable:
+    found = pt.as_tensor(state, dtype="int64")
+    if found.type.ndim != 1:
+        raise ArgumentError(f"a state is a vector of two words; got {found.type}")
+    return found.astype("uint64")
+
+
+def _words(number: TensorVariable) -> list[TensorVariable]:
+    return [number // _number(2**32), number & _number(_WORD)]
+
+
+def _number(value: int) -> TensorVariable:
+    return pt.constant(np.uint64(value))
+
+
+def _cipher(key: TensorVariable, numbers: TensorVariable) -> TensorVariable:
+    """Return the two words that the cipher makes of each number of 64 bits, as two rows."""
+    first, second = (pt.scalar(name, dtype="uint64") for name in ("first", "second"))
+    counters = pt.vector("counters", dtype="uint64")
+    rows = pt.stack(_threefry(first, second, *_words(counters)))
+    cipher = OpFromGraph([first, second, counters], [rows], name="Threefry2x32")
+    words: TensorVariable = cipher(key[0], key[1], numbers)
+    return words
+
+
+def _threefry(
+    first: TensorVariable, second: TensorVariable, x: TensorVariable, y: TensorVariable
+) -> tuple[TensorVariable, TensorVariable]:
+    """Encrypt two words of 32 bits in integers of 64, whose upper halves are cleared."""
+    word = _number(_WORD)
+    keys = (first, second, _number(_PARITY) ^ first ^ second)
+    x, y = (x + first) & word, (y + second) & word
+    for i in range(5):
+        for n in _ROTATIONS[i % 2]:
+            x = (x + y) & word
+            y = ((y * _number(2**n)) & word) + y // _number(2 ** (32 - n)) ^ x
+        x = (x + keys[(i + 1) % 3]) & word
+        y = (y + keys[(i + 2) % 3] + _number(i + 1)) & word
+    return x, y
