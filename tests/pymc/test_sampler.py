@@ -16,6 +16,7 @@ from arviz_stats.base import array_stats  # noqa: E402
 
 from pytensor_onnx import ArgumentError, InputError  # noqa: E402
 from pytensor_onnx.pymc import ModelGraph, export_sampler  # noqa: E402
+from pytensor_onnx.running.direct_calls import no_call  # noqa: E402
 from scripts.web_runtime import run_in_web  # noqa: E402
 
 NODE_MODULES = os.environ.get("ONNXRUNTIME_WEB_NODE_MODULES")
@@ -248,6 +249,8 @@ def test_chains_go_on_from_a_state_with_the_same_bits(lockstep):
         y = pm.Data("y", Y)
         pm.Normal("effect", pm.Normal("mu", 0, 2), pm.HalfNormal("sigma", 3), observed=y)
     program = export_sampler(model, state=True, lockstep=lockstep, verify=False)
+    # No size depends on the state: the file is one tape.
+    assert program.session.direct is not no_call
     names = [value.name for value in program.model.graph.outputs]
 
     def call(draws: int, state: np.ndarray, y: np.ndarray = Y) -> dict[str, np.ndarray]:

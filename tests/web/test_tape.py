@@ -165,6 +165,21 @@ def test_elementary_functions_have_the_bits_of_native_ones(tmp_path, dtype):
         np.testing.assert_array_equal(found[output.name], expected, err_msg=output.name)
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("node")
+@pytest.mark.parametrize("metric", ["diagonal", "low_rank"])
+def test_chains_go_on_from_a_state_as_natively(metric, tmp_path):
+    path = tmp_path / "model.onnx"
+    with pm.Model() as model:
+        pm.Normal("effect", pm.Normal("mu", shape=3), observed=[1.0, 2.0, 4.0])
+    export_sampler(model, path, state=True, metric=metric, verify=False)
+    width = 12 if metric == "diagonal" else 24
+    seed, warmup, draws = np.array([1, 2]), np.array(30), np.array(9)
+    feed = {"seed": seed, "warmup": warmup, "draws": draws, "state": np.zeros((0, width))}
+    first = natively(path).run(["next_state"], feed)[0]
+    assert_as_native(path, feed, {**feed, "state": first}, {**feed, "draws": np.array(4)})
+
+
 @pytest.mark.usefixtures("node")
 def test_the_draws_of_a_sampler_have_the_bits_of_native_draws(tmp_path):
     with pm.Model() as model:

@@ -226,7 +226,8 @@ def _in_turn(sample: Sampler, chains: Chains, max_depth: int) -> list[TensorVari
         before = None if state is None else fixed.pop(0)
         columns = iter(fixed)
         rows, data = mapped(lambda _: next(columns), plan), list(columns)
-        drawn = _numbers(seed, rows.is_warmup.shape[0], center.shape[0], max_depth, begin)
+        first = 0 if state is None else begin
+        drawn = _numbers(seed, rows.is_warmup.shape[0], center.shape[0], max_depth, first)
         traces, others = sample(data, Origin(center, start, before, i, begin), drawn, rows)
         return [*(trace[n_dropped:] for trace in traces), *others]
 
@@ -244,7 +245,7 @@ def _in_lockstep(sample: Sampler, chains: Chains, max_depth: int) -> list[Tensor
     def numbers(
         seed: TensorVariable, n_steps: TensorVariable, size: TensorVariable, begin: TensorVariable
     ) -> list[TensorVariable]:
-        return list(_numbers(seed, n_steps, size, max_depth, begin))
+        return list(_numbers(seed, n_steps, size, max_depth, 0 if state is None else begin))
 
     size, n_steps, n_chains = center.shape[0], plan.is_warmup.shape[0], seed.shape[0]
     normals, uniforms, jitters = pytensor.scan(
@@ -266,7 +267,7 @@ def _numbers(
     n_steps: TensorVariable,
     size: TensorVariable,
     max_depth: int,
-    begin: TensorVariable,
+    begin: TensorVariable | int,
 ) -> Numbers:
     """Return the random numbers of a chain."""
     normals, uniforms = numbers_of_steps(seed, n_steps, size, max_depth, begin)
@@ -283,15 +284,19 @@ def numbers_of_steps(
 ) -> tuple[TensorVariable, TensorVariable]:
     """Return the normal and uniform numbers of steps of a chain, the first one or later ones."""
     first = begin * size
+    is_first = isinstance(begin, int)
     # A pair of normal numbers has two words, and may belong to two steps.
     before = first % 2
     state = state_of_seed(seed, 0, first - before)
-    _, normals = NormalPairs("float64")(state, before + n_steps * size)
+    _, normals = NormalPairs("float64")(state, n_steps * size + (0 if is_first else 1))
+    if not is_first:
+        # No size depends on the number of the first step, which a tape would plan anew.
+        normals = pt.switch(pt.eq(before, 0), normals[:-1], normals[1:])
     per_step = 3 * max_depth
     state = state_of_seed(seed, _UNIFORMS, begin * per_step)
     _, uniforms = StandardUniform("float64")(state, n_steps * per_step)
     return (
-        normals[before:].reshape((n_steps, size)),
+        normals.reshape((n_steps, size)),
         uniforms.reshape((n_steps, max_depth, 3)),
     )
 
