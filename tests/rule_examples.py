@@ -253,6 +253,10 @@ EXAMPLES: dict[str, Example] = {
     "multiply_sigmoids": Example(
         matrix(lambda x: pt.sigmoid(x) * pt.exp(-x)), matrix(lambda x: pt.sigmoid(x) * pt.exp(x))
     ),
+    "compute_before_choice": Example(
+        matrix(lambda x: pt.exp(pt.where(x > 0, x[0, 0], x[0, 1]))),
+        matrix(lambda x: pt.exp(pt.where(x > 0, x, x[0, 1]))),
+    ),
     "fit_numbers": Example(matrix(lambda x: 2 * x), matrix(lambda x: x * x)),
     "join_writes: increments": Example(
         vectors(lambda x: pytensor.grad(pt.exp(x[0]) + x[1] ** 2, x), 1),

@@ -23,6 +23,7 @@ from pytensor_onnx.rewriting.elementwise.canonical_forms import (
     fit_numbers,
     multiply_sigmoids,
 )
+from pytensor_onnx.rewriting.elementwise.choices import compute_before_choice
 from pytensor_onnx.rewriting.elementwise.formulas import remember_formulas, share_partial_sums
 from pytensor_onnx.rewriting.elementwise.number_widths import (
     narrow_arithmetic,
@@ -230,6 +231,7 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
         multiply_sizes,
         # Again: products of vectors of sizes are written out only here.
         divide_sizes,
+        compute_before_choice,
         # Last, since other rewrites recognise solves and factorisations.
         write_out_small,
     ],
