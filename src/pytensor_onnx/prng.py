@@ -269,14 +269,18 @@ def _cipher(key: TensorVariable, numbers: TensorVariable) -> TensorVariable:
 def _threefry(
     first: TensorVariable, second: TensorVariable, x: TensorVariable, y: TensorVariable
 ) -> tuple[TensorVariable, TensorVariable]:
-    """Encrypt two words of 32 bits in integers of 64, whose upper halves are cleared."""
+    """Encrypt two words of 32 bits in integers of 64.
+
+    The upper half of the first word may be anything until the end, as sums and exclusive ors carry
+    nothing down; that of the second one, which is shifted to the right, is cleared.
+    """
     word = _number(_WORD)
     keys = (first, second, _number(_PARITY) ^ first ^ second)
-    x, y = (x + first) & word, (y + second) & word
+    x, y = x + first, (y + second) & word
     for i in range(5):
         for n in _ROTATIONS[i % 2]:
-            x = (x + y) & word
-            y = ((y * _number(2**n)) & word) + y // _number(2 ** (32 - n)) ^ x
-        x = (x + keys[(i + 1) % 3]) & word
-        y = (y + keys[(i + 2) % 3] + _number(i + 1)) & word
-    return x, y
+            x = x + y
+            y = ((y * _number(2**n) + y // _number(2 ** (32 - n))) ^ x) & word
+        x = x + keys[(i + 1) % 3]
+        y = (y + (keys[(i + 2) % 3] + _number(i + 1))) & word
+    return x & word, y
