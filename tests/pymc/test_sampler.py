@@ -14,7 +14,7 @@ pm = pytest.importorskip("pymc")
 
 from arviz_stats.base import array_stats  # noqa: E402
 
-from pytensor_onnx import ArgumentError, InputError  # noqa: E402
+from pytensor_onnx import ArgumentError, InputError, RunError  # noqa: E402
 from pytensor_onnx.pymc import ModelGraph, export_sampler  # noqa: E402
 from pytensor_onnx.running.direct_calls import no_call  # noqa: E402
 from scripts.web_runtime import run_in_web  # noqa: E402
@@ -230,6 +230,22 @@ def test_divergences_and_starts_that_are_not_finite_are_reported(edge):
     assert not np.isfinite(drawn["lp"][1:]).any()
     assert (drawn["acceptance_rate"][1:] == 0).all()
     np.testing.assert_array_equal(drawn["x"][1:3, -1], [-2.0, np.nan])
+
+
+def test_the_error_of_a_start_names_what_is_not_finite():
+    with pm.Model() as model:
+        y = pm.Data("y", Y)
+        pm.Normal("seen", pm.Normal("mu"), 1, observed=y)
+        pm.Deterministic("least", pm.math.log(y.min()))
+    program = export_sampler(model, start=True, verify=False)
+    call = {"seed": [1, 2, 3], "warmup": 5, "draws": 3, "y": np.ones(5)}
+    assert np.isfinite(program(**call, start=np.zeros((3, 1)))[0]).all()
+    with pytest.raises(RunError, match=r"start: 0, 1, 2. .* infinite in y, least\. Give"):
+        program(**{**call, "y": [1.0, 2.0, np.nan, 1.0, 1.0]}, start=np.zeros((3, 1)))
+    with pytest.raises(RunError, match=r"start: 1. .* infinite in start, mu\. Give"):
+        program(**call, start=[[0.0], [np.inf], [0.0]])
+    with pytest.raises(RunError, match=r"start: 2. model.debug\(\) tells"):
+        program(**call, start=[[0.0], [0.0], [1e200]])
 
 
 @pytest.mark.slow

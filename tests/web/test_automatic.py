@@ -211,6 +211,20 @@ def test_a_sampler_draws_by_itself_and_refuses_nonsense(opened, sampler):
     page.get_by_text("8 chains, 2000 draws").wait_for()
 
 
+@needs_chromium
+def test_a_sampler_says_in_red_that_a_start_is_not_finite(opened):
+    with pm.Model() as model:
+        mean = pm.Normal("mean")
+        pm.Normal("y", mean, 1, observed=pm.Data("seen", np.array([0.5, np.inf])))
+    page = opened(export_sampler(model, target="web", verify=False, data="stored"))
+    verdict = page.get_by_text("Chains 1, 2, 3, 4 start where the log-density or its gradient is")
+    verdict.wait_for()
+    red, green, blue = verdict.evaluate(
+        "x => getComputedStyle(x).color.match(/[0-9]+/g).map(Number)"
+    )
+    assert red > 2 * max(green, blue)
+
+
 @pytest.mark.slow
 @needs_chromium
 @pytest.mark.parametrize("scheme", ["light", "dark"])

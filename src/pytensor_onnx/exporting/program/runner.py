@@ -171,7 +171,8 @@ class Runner:
         results = self.session.run({**feed, **self.state})
         n_results = len(results) - len(states)
         if self._start_output is not None:
-            _check_starts(results[self._start_output])
+            named = dict(zip(self.conversion.output_names, results, strict=False))
+            _check_starts(results[self._start_output], feed, named)
         # One call of C, in which no handler of a signal runs: all values or none.
         self.state.update(zip([x.name for x in states], results[n_results:], strict=True))
         return self.conversion.signature.results(results[:n_results])
@@ -321,13 +322,32 @@ class Runner:
         )
 
 
-def _check_starts(finite: np.ndarray) -> None:
-    """Raise for chains that do not start where the log-density and its gradient are finite."""
+def _check_starts(
+    finite: np.ndarray, given: Mapping[str, np.ndarray], results: Mapping[str, np.ndarray]
+) -> None:
+    """Raise for chains that do not start where the log-density and its gradient are finite.
+
+    The error names the inputs and variables that are not finite themselves. A chain without a
+    finite start stays where it is, so that its draws have the values there.
+    """
     lost = np.flatnonzero(~finite)
-    if len(lost):
-        chains = ", ".join(map(str, lost))
-        raise RunError(
-            f"the log-density or its gradient is not finite where chains start: {chains}. "
-            "model.debug() tells the variables. Give other points: the input start of "
-            "export_sampler(..., start=True)"
-        )
+    if not len(lost):
+        return
+    drawn = {
+        name: x[lost]
+        for name, x in results.items()
+        if name not in ("lp", "energy") and x.ndim > 1 and len(x) == len(finite)
+    }
+    invalid = [
+        name
+        for name, x in {**given, **drawn}.items()
+        if x.dtype.kind == "f" and not np.isfinite(x).all()
+    ]
+    told = "model.debug() tells the variables"
+    if invalid:
+        told = f"There are values that are NaN or infinite in {', '.join(invalid)}"
+    raise RunError(
+        "the log-density or its gradient is not finite where chains start: "
+        f"{', '.join(map(str, lost))}. {told}. Give other points: the input start of "
+        "export_sampler(..., start=True)"
+    )

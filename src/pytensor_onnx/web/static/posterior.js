@@ -256,9 +256,15 @@ export function summary(output, page) {
     const largest = Math.max(...body.map(({ values }) => values[5]).filter(Number.isFinite));
     const least = Math.min(...body.map(({ values }) => values[4]).filter(Number.isFinite));
     const divergent = (results.diverging?.numbers ?? []).filter((x) => x === 1).length;
+    const lost = (results.finite_start?.numbers ?? []).flatMap((isFinite, i) => (isFinite === 1 ? [] : [i + 1]));
     const isGood = largest < GOOD_RHAT && least >= MANY_DRAWS && !divergent;
     const advice = isGood ? "The chains agree." : divergent ? "Divergences: the intervals may be too narrow." : "Draw more chains, or make them longer.";
     verdict.textContent = `${draws.length} chains, ${count} draws, ${divergent} ${divergent === 1 ? "divergence" : "divergences"}; R-hat up to ${largest.toFixed(3)}, at least ${Math.round(least)} effective draws. ${advice}`;
+    verdict.classList.toggle("bad", lost.length > 0);
+    if (lost.length) {
+      const chains = lost.length === 1 ? `Chain ${lost[0]} starts` : `Chains ${lost.join(", ")} start`;
+      verdict.textContent = `${chains} where the log-density or its gradient is not finite: draws from there mean nothing. Look at the data for values that are missing or out of range.`;
+    }
     const head = ["variable", "mean", "sd", "3%", "97%", "ESS", "R-hat"].map((text) => element("th", {}, text));
     const lines = body.map(({ label, values }) => element("tr", {}, element("th", {}, label), ...values.map((x, i) => element("td", {}, written(x, i)))));
     holder.replaceChildren(element("table", {}, element("tr", {}, ...head), ...lines));
