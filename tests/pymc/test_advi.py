@@ -97,6 +97,7 @@ def test_the_bound_is_below_the_evidence():
     np.testing.assert_allclose(found["b"].mean((0, 1)), laplace["mode_b"], atol=0.1)
 
 
+@pytest.mark.slow
 def test_without_a_finite_start_draws_are_nan():
     with pm.Model() as model:
         x = pm.Normal("x")

@@ -90,6 +90,7 @@ def hessian_at(model, point):
 
 
 @pytest.mark.parametrize("build", [eight_schools, logistic_regression])
+@pytest.mark.slow
 def test_modes_are_those_of_scipy(build):
     model = build()
     program = export_laplace(model, unconstrained=True, verify=False)
@@ -127,8 +128,11 @@ def test_the_mode_is_that_of_pymc(normal):
 
 @pytest.mark.parametrize(
     "potential",
-    [lambda x: x**2, lambda x: 1.0 * x, lambda x: pm.math.log(x - 100.0)],
-    ids=["saddle", "no maximum", "no finite start"],
+    [
+        pytest.param(lambda x: x**2, id="saddle", marks=pytest.mark.slow),
+        pytest.param(lambda x: 1.0 * x, id="no maximum"),
+        pytest.param(lambda x: pm.math.log(x - 100.0), id="no start", marks=pytest.mark.slow),
+    ],
 )
 def test_without_a_mode_draws_are_nan(potential):
     with pm.Model() as model:
@@ -158,6 +162,7 @@ def test_trees_have_the_fit_beside_the_draws(normal):
         assert tree.sample_stats["log_weight"].dims == ("chain", "draw")
 
 
+@pytest.mark.slow
 def test_an_approximation_that_is_far_off_is_told():
     program = export_laplace(eight_schools(), verify=False)
     results = program(seed=[1], draws=400)
@@ -180,9 +185,8 @@ def test_the_file_describes_itself(normal):
     assert told["sampler"]["method"] == "laplace"
 
 
-def test_a_file_runs_as_one_region():
-    program = export_laplace(normal_model(), verify=False)
-    _, region = region_of_all(program.proto)
+def test_a_file_runs_as_one_region(normal):
+    _, region = region_of_all(normal.proto)
     assert region is not None
 
 

@@ -101,6 +101,7 @@ def test_a_regression_has_the_moments_of_its_posterior():
     assert (np.abs(gap) < 0.5).all()
 
 
+@pytest.mark.slow
 def test_draws_of_eight_schools_are_near_the_posterior():
     """As near as those of pymc-extras 0.15.1: mu 1.5 ± 1.5, tau 4.7 ± 3.3, k 0.74."""
     model = eight_schools()
@@ -119,6 +120,7 @@ def test_draws_of_eight_schools_are_near_the_posterior():
         np.testing.assert_allclose(lp, expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_paths_without_a_finite_start_have_no_draws():
     with pm.Model() as model:
         x = pm.Normal("x")
@@ -130,6 +132,7 @@ def test_paths_without_a_finite_start_have_no_draws():
     assert np.isnan(found["pareto_k"])
 
 
+@pytest.mark.slow
 def test_other_paths_replace_one_without_a_finite_density():
     with pm.Model() as model:
         x = pm.Normal("x", 0.0, 1.0)
@@ -157,13 +160,12 @@ def test_points_start_chains():
     assert abs(drawn["mu"].mean() - 4.4) < 1.5
 
 
-def test_a_file_runs_as_one_region():
-    program = export_pathfinder(normal_model(), verify=False)
-    _, region = region_of_all(program.proto)
+def test_a_file_runs_as_one_region(normal):
+    _, region = region_of_all(normal.proto)
     assert region is not None
     shapes = {
         value.name: [d.dim_param or d.dim_value for d in value.type.tensor_type.shape.dim]
-        for value in [*program.proto.graph.input, *program.proto.graph.output]
+        for value in [*normal.proto.graph.input, *normal.proto.graph.output]
     }
     assert shapes["seed"] == shapes["elbo"] == ["path"]
     assert shapes["mu"][1:] == ["draw"]

@@ -47,8 +47,8 @@ def bounded(x, scale):
     ("density", "scale", "start", "maximum"),
     [
         (rosenbrock, 100.0, np.array([-1.2, 1.0]), 1.0),
-        (rosenbrock, 100.0, np.zeros(12), 1.0),
-        (stiff, 1e4, np.zeros(20), 3.0),
+        pytest.param(rosenbrock, 100.0, np.zeros(12), 1.0, marks=pytest.mark.slow),
+        pytest.param(stiff, 1e4, np.zeros(20), 3.0, marks=pytest.mark.slow),
         (stiff, 1.0, np.full(3, 3.0), 3.0),
         (bounded, 50.0, np.full(4, 0.01), 50.0),
     ],

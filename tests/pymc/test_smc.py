@@ -68,6 +68,7 @@ def test_modes_have_their_weights():
     assert abs(found["log_marginal_likelihood"].mean() - evidence) < 0.1
 
 
+@pytest.mark.slow
 def test_eight_schools_have_the_moments_of_their_posterior():
     """Those of NUTS: mu 4.4 and 3.3, tau 3.6 and 3.2."""
     model = eight_schools()
@@ -93,6 +94,7 @@ def test_a_chain_depends_on_its_seed_only(normal):
         np.testing.assert_array_equal(value, again[name])
 
 
+@pytest.mark.slow
 def test_starts_have_the_distribution_of_the_prior():
     """A likelihood of one leaves the prior, whose draws are transformed."""
     with pm.Model() as model:
@@ -107,6 +109,7 @@ def test_starts_have_the_distribution_of_the_prior():
     assert stats.kstest(found["g"].ravel(), stats.gamma(3, scale=0.5).cdf).pvalue > 1e-4
 
 
+@pytest.mark.slow
 def test_an_impossible_likelihood_leaves_no_draws():
     with pm.Model() as model:
         x = pm.Normal("x")

@@ -121,7 +121,8 @@ def export_advi(
     graph = to_draw.graph
     seed, n_draws = pt.lvector("seed"), pt.lscalar("draws")
     density, further = density_of(graph, lockstep=False)
-    center = initial_point_of(graph)
+    # As the start depends on an input, PyTensor does not search for stored data at export.
+    center = pt.switch(n_draws < 0, np.nan, initial_point_of(graph))
     size = center.shape[0]
     objective, fixed = _objective(density, further, size)
     first = pt.concatenate([center, pt.full((size,), _FIRST_LOG_SD)])

@@ -130,7 +130,9 @@ def export_laplace(
     graph, wanted = to_draw.graph, to_draw.wanted
     seed, n_draws = pt.lvector("seed"), pt.lscalar("draws")
     density, further = density_of(graph, lockstep=False)
-    mode = find_mode(density, further, *_hessian_of(graph), initial_point_of(graph))
+    # As the start depends on an input, PyTensor does not search the mode of stored data at export.
+    center = pt.switch(n_draws < 0, np.nan, initial_point_of(graph))
+    mode = find_mode(density, further, *_hessian_of(graph), center)
     size = mode.x.shape[0]
     normals = normals_of_chains(seed, _NORMALS, n_draws, size)
     flat = normals.reshape((seed.shape[0] * n_draws, size))

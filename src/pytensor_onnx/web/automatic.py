@@ -160,7 +160,8 @@ def _approximation(graph: ir.Graph, told: Mapping[str, Any]) -> dict[str, Any]:
     method, fit = told["sampler"]["method"], told["sampler"]["fit"]
     hidden = {*fit, *_STATISTICS, "log_weight"}
     inputs: dict[str, dict[str, Any]] = {
-        "seed": {"kind": "seed", "label": "Seed", "size": _CHAINS, "value": 1, "more": True},
+        "seed": {"kind": "seed", "label": "Seed of the next run", "size": _CHAINS, "value": 1}
+        | {"advance": True, "more": True},
         "draws": {"label": "Draws", "min": 50, "max": 2000, "step": 50, "least": 25}
         | {"value": 4 * _DRAWS, "more": True},
         **_data_controls(graph, told),
