@@ -170,6 +170,13 @@ def test_a_model_without_a_finite_start_says_why(kind):
         pm.Potential("never", pt.log(0.0 * pm.Normal("x")))
     with pytest.raises(RunError, match=r"model\.debug\(\) tells"):
         nutpie.sample(nutpie_model(model), **OPTIONS)
+    with pm.Model() as model:
+        first, rows, last = pm.Normal("first"), pm.Normal("rows", shape=3), pm.HalfNormal("last")
+        # A root at zero, whose slope is infinite and is multiplied by zero.
+        roots = [pt.sqrt(pt.maximum(x - 1e9, 0.0)) for x in (rows[1], last)]
+        pm.Potential("edge", first + roots[0] + roots[1])
+    with pytest.raises(RunError, match=r"gradient is not finite by rows, last$"):
+        nutpie.sample(nutpie_model(model), **OPTIONS)
 
 
 @pytest.mark.few(1)

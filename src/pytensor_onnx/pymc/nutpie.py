@@ -152,7 +152,7 @@ class _Source:
     data: dict[str, Any]
     stored: dict[str, np.ndarray]
     start: np.ndarray
-    starts: Callable[[int | None], np.ndarray]
+    starts: Starts
     coords: dict[str, pd.Index]
     dims: dict[str, tuple[str, ...]]
 

@@ -30,6 +30,7 @@ class Starts:
             return_transformed=True,
         )
         self._function = seeded.__wrapped__  # by functools.wraps
+        self._names = [str(v.name) for v in model.free_RVs]
         self._lock = threading.Lock()
 
     def __call__(self, seed: int | None) -> np.ndarray:
@@ -39,15 +40,22 @@ class Starts:
             parts = self._function()
             return np.concatenate([np.ravel(part) for part in parts]).astype("float64")
 
+    def variables_of(self, is_wanted: np.ndarray) -> list[str]:
+        """Return the free variables that have one of some elements of a point."""
+        with self._lock:
+            sizes = [np.size(part) for part in self._function()]
+        parts = np.split(is_wanted, np.cumsum(sizes)[:-1])
+        return [name for name, part in zip(self._names, parts, strict=True) if part.any()]
+
     def __getstate__(self) -> dict[str, Any]:
-        return {"_function": self._function}
+        return {"_function": self._function, "_names": self._names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _lock=threading.Lock())
 
 
 def finite_start(
-    starts: Callable[[int], np.ndarray],
+    starts: Starts,
     run: Callable[[np.ndarray], Sequence[np.ndarray]],
     seeds: Iterable[int],
     known: Mapping[str, np.ndarray],
@@ -70,7 +78,7 @@ def finite_start(
     RunError
         If there is none, with a reason.
     """
-    failure, tried = None, 0
+    failure, tried, lost = None, 0, None
     for seed in seeds:
         tried += 1
         point = starts(seed)
@@ -81,11 +89,15 @@ def finite_start(
             continue
         if np.isfinite(results[0]) and np.isfinite(results[1]).all():
             return point, results
+        if np.isfinite(results[0]):
+            lost = ~np.isfinite(results[1])
     invalid = [name for name, x in known.items() if not np.isfinite(x).all()]
     if failure is not None:
         reason = str(failure)
     elif invalid:
         reason = f"there are values that are NaN or infinite in {', '.join(invalid)}"
+    elif lost is not None:
+        reason = f"the gradient is not finite by {', '.join(starts.variables_of(lost))}"
     else:
         reason = "model.debug() tells which variables have no finite density there"
     raise RunError(
