@@ -21,11 +21,13 @@ from pytensor_onnx import ArgumentError  # noqa: E402
 from pytensor_onnx.kernels.regions import region_of_all  # noqa: E402
 from pytensor_onnx.pymc import (  # noqa: E402
     calibrate,
+    export_advi,
     export_laplace,
     export_logp,
     export_pathfinder,
     export_predictor,
     export_sampler,
+    export_smc,
     model_sampling,
     nutpie_model,
     predict,
@@ -588,7 +590,7 @@ def test_step_methods_of_pymc_sample_other_models():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("export", [export_laplace, export_pathfinder])
+@pytest.mark.parametrize("export", [export_laplace, export_pathfinder, export_advi, export_smc])
 def test_approximations_draw_components_back(export):
     model = with_data_of_mixture()
     drawn = called(export(model, verify=False), seed=[1, 2], draws=500)
