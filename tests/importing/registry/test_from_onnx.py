@@ -399,3 +399,16 @@ def test_a_definition_of_ours_comes_back_as_its_operation():
     graph = from_onnx(export_onnx([x], pt.gammaln(x) + pt.erfcx(x) + i0e(x)))
     ops = {str(n.op) for n in pytensor.graph.traversal.applys_between([], graph.outputs)}
     assert ops >= {"Gammaln", "Erfcx", "I0e"}
+
+
+def test_a_file_is_held_once(tmp_path):
+    model = model_of(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])],
+        inputs={"x": ("n", 4)},
+        outputs={"y": ("n", 3)},
+        constants={"w": np.ones((4, 3), "float32")},
+    )
+    onnx.save(model, tmp_path / "net.onnx")
+    graph = from_onnx(tmp_path / "net.onnx")
+    stored = graph._source.model.graph.initializers["w"].const_value
+    assert np.shares_memory(graph.weights["w"].data, stored.numpy())

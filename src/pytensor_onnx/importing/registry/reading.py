@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +49,9 @@ def read_model(source: Any) -> ir.Model:
     'empty'
     """
     if isinstance(source, str | os.PathLike):
-        model = _read_file(Path(source))
+        model = _with_arrays(_read_file(Path(source)))
     elif isinstance(source, bytes | bytearray | memoryview):
-        model = _read(parse_model, bytes(source))
+        model = _with_arrays(_read(parse_model, bytes(source)))
         _check(model, "the bytes")
     elif isinstance(source, ir.Model):
         model = source
@@ -61,6 +62,29 @@ def read_model(source: Any) -> ir.Model:
     else:
         raise ArgumentError(f"from_onnx takes {_KINDS}; got {type(source).__name__}")
     return _in_order(_converted(model))
+
+
+def _with_arrays(model: ir.Model) -> ir.Model:
+    """Replace the tensors of the message that a model was read from by arrays, and free it.
+
+    The message would keep a second copy of all weights.
+    """
+    for graph in model.graphs():
+        for value in graph.initializers.values():
+            value.const_value = _array_tensor(value.const_value)
+    functions = [f.all_nodes() for f in model.functions.values()]
+    for node in chain(model.graph.all_nodes(), *functions):
+        for name, attribute in list(node.attributes.items()):
+            if not attribute.is_ref() and attribute.type == ir.AttributeType.TENSOR:
+                tensor = _array_tensor(attribute.as_tensor())
+                node.attributes[name] = ir.AttrTensor(name, tensor, attribute.doc_string)
+    return model
+
+
+def _array_tensor(tensor: Any) -> Any:
+    if not isinstance(tensor, ir.TensorProtoTensor) or tensor.dtype == ir.DataType.STRING:
+        return tensor
+    return ir.Tensor(tensor.numpy(), dtype=tensor.dtype, name=tensor.name)
 
 
 def _converted(model: ir.Model) -> ir.Model:
