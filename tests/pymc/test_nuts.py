@@ -97,14 +97,15 @@ def trajectory(
                     ends = new[i + 1 - 2**level], new[i]
                     if turns(*ends[::sign]):
                         return depth + 1, n_steps, False
-                # The first points of the halves of a sub-tree, whose second half begins here.
-                if with_halves and level > 1 and i % 2**level == 2 ** (level - 1):
-                    ends = new[i - 2 ** (level - 1)], new[i]
+                # The first points of the halves of a sub-tree, or the last ones.
+                half = 2 ** (level - 1)
+                if with_halves and level > 1 and (i % 2**level in (half, 2**level - 1)):
+                    ends = new[i - half], new[i]
                     if turns(*ends[::sign]):
                         return depth + 1, n_steps, False
         if with_halves:
-            edge = leaves[-1] if sign > 0 else leaves[0]
-            if turns(*(edge, new[-1])[::sign]):
+            near, far = (leaves[-1], leaves[0])[::sign]
+            if turns(*(near, new[-1])[::sign]) or turns(*(far, new[0])[::sign]):
                 return depth + 1, n_steps, False
         leaves = leaves + new if sign > 0 else new[::-1] + leaves
         if turns(leaves[0], leaves[-1]):
@@ -208,7 +209,7 @@ def test_points_are_drawn_by_their_weights():
     ]
     n_dynamics = len(dynamics)
     u = pt.tensor("u", shape=(n,), dtype="float64")
-    growth = grow(
+    growth, _ = grow(
         density,
         [],
         Dynamics(*given[:n_dynamics]),
@@ -245,17 +246,26 @@ def test_acceptance_below_rounding_counts_as_none():
     assert weight >= acceptance
 
 
-@pytest.mark.parametrize("max_depth", [1, 2, 5, 8])
-def test_a_second_half_of_a_sub_tree_is_compared_with_the_first(max_depth):
-    is_kept, bounds = leaf_tables(max_depth, with_halves=True)
-    np.testing.assert_array_equal(is_kept, leaf_tables(max_depth)[0])
-    np.testing.assert_array_equal(bounds[1::2], leaf_tables(max_depth)[1][1::2])
+def compared_leaves(is_kept: np.ndarray, bounds: np.ndarray) -> set[tuple[int, int]]:
     held: dict[int, int] = {}
-    for leaf in range(0, len(bounds), 2):
-        found = [held[row] for row in np.flatnonzero(bounds[leaf] == 0)]
-        # The size of a half is the lowest bit of the number of its first leaf.
-        assert found == ([leaf - (leaf & -leaf)] if leaf else [])
-        held.update(dict.fromkeys(np.flatnonzero(is_kept[leaf]), leaf))
+    pairs = set()
+    for leaf, (kept, bound) in enumerate(zip(is_kept, bounds, strict=True)):
+        held.update(dict.fromkeys(np.flatnonzero(kept), leaf))
+        pairs |= {(held[row], leaf) for row in np.flatnonzero(bound == 0)}
+    return pairs
+
+
+@pytest.mark.parametrize("max_depth", [1, 2, 3, 5, 8])
+def test_halves_of_sub_trees_are_compared_alike_in_both_directions_of_time(max_depth):
+    n = 2 ** (max_depth - 1)
+    found = compared_leaves(*leaf_tables(max_depth, with_halves=True))
+    assert found == {(n - 1 - last, n - 1 - first) for first, last in found}
+    expected = compared_leaves(*leaf_tables(max_depth))
+    for level in range(2, max_depth):
+        size, half = 2**level, 2 ** (level - 1)
+        for first in range(0, n, size):
+            expected |= {(first, first + half), (first + half - 1, first + size - 1)}
+    assert found == expected
 
 
 @pytest.mark.parametrize("max_depth", [1, 2, 5, 8])

@@ -166,6 +166,20 @@ class Leaves(NamedTuple):
     counts: TensorVariable
 
 
+class _Level(NamedTuple):
+    """For a leaf, which level of the tree keeps it, and bounds of rates beside each level."""
+
+    is_kept: TensorVariable
+    bounds: TensorVariable
+
+
+class _Kept(NamedTuple):
+    """Position and momentum of the first leaf of a sub-tree, for each level of the tree."""
+
+    positions: TensorVariable
+    momenta: TensorVariable
+
+
 def grow(
     density: Density,
     data: Sequence[TensorVariable],
@@ -174,7 +188,7 @@ def grow(
     grows: TensorVariable,
     doubling: Doubling,
     max_depth: int,
-) -> Growth:
+) -> tuple[Growth, _Kept | None]:
     """Take leapfrog steps from an end of each trajectory, forwards in time.
 
     The steps are the leaves of a binary tree. It is built without recursion (D. Phan, N. Pradhan,
@@ -183,9 +197,10 @@ def grow(
     if the distance of its ends would shrink in time at either end (M. D. Hoffman, A. Gelman, JMLR
     15 (2014) 1593, equation 9).
 
-    With a correction, the first points of the two halves of a sub-tree are compared too: points
-    that move around a mode in circles, all coordinates at one rate, else miss the U-turn where
-    a trajectory is about as long as a circle.
+    With a correction, the first points of the two halves of a sub-tree are compared too, and the
+    last points: points that move around a mode in circles, all coordinates at one rate, else miss
+    the U-turn where a trajectory is about as long as a circle. A sub-tree is judged alike in both
+    directions of time, as the balance of NUTS requires.
 
     All chains take steps until none grows; the steps of a chain that has ended do not count.
 
@@ -203,39 +218,35 @@ def grow(
         The depth of the tree, and numbers that select the samples.
     max_depth
         Number of depths.
+
+    Returns
+    -------
+    growth
+        Sums over the leaves, and one of them.
+    first
+        The first leaf, with a correction.
     """
-    rows = leaf_tables(max_depth, with_halves=bool(dynamics.correction))
+    has_halves = bool(dynamics.correction)
+    rows = leaf_tables(max_depth, with_halves=has_halves)
     ranks = dynamics.origin.type.ndim, dynamics.energy.type.ndim
     depth, n_steps, uniforms = doubling
+    n_rows = pt.maximum(2 * depth, 1) if has_halves else depth
     tables = _Level(
         *(
-            pt.constant(np.expand_dims(row, tuple(range(2, 2 + rank))))[:n_steps, :depth]
+            pt.constant(np.expand_dims(row, tuple(range(2, 2 + rank))))[:n_steps, :n_rows]
             for row, rank in zip(rows, ranks, strict=True)
         )
     )
-    kept = pt.zeros((depth, *dynamics.origin.shape))
-    end, _, grows, *traces = iterate(
+    kept = pt.zeros((n_rows, *dynamics.origin.shape))
+    end, last, grows, *traces = iterate(
         partial(_leap, density),
         [end, _Kept(kept, kept), grows],
         [dynamics, *data],
         n_steps=n_steps,
         sequences=[tables],
     )
-    return _growth(Leaves(*traces), end, grows, dynamics, uniforms[1])
-
-
-class _Level(NamedTuple):
-    """For a leaf, which level of the tree keeps it, and bounds of rates beside each level."""
-
-    is_kept: TensorVariable
-    bounds: TensorVariable
-
-
-class _Kept(NamedTuple):
-    """Position and momentum of the first leaf of a sub-tree, for each level of the tree."""
-
-    positions: TensorVariable
-    momenta: TensorVariable
+    first = _Kept(last.positions[0], last.momenta[0]) if has_halves else None
+    return _growth(Leaves(*traces), end, grows, dynamics, uniforms[1]), first
 
 
 def _leap(
@@ -346,8 +357,9 @@ def leaf_tables(max_depth: int, *, with_halves: bool = False) -> tuple[np.ndarra
     max_depth
         Largest depth of a trajectory; half of a trajectory is one tree.
     with_halves
-        Whether an even leaf, which begins the second half of a sub-tree of at least four leaves, is
-        compared with the first leaf of this sub-tree: it is in the row before its own.
+        Whether the two first leaves of the halves of a sub-tree are compared, and the two last
+        ones, for halves of at least two leaves. Rows are then even ones; an odd row has the last
+        leaf of a first half, by the logarithm of its size.
 
     Returns
     -------
@@ -364,8 +376,9 @@ def leaf_tables(max_depth: int, *, with_halves: bool = False) -> tuple[np.ndarra
     >>> np.isfinite(bounds).astype(int).tolist()
     [[0, 0], [1, 0], [0, 0], [1, 1]]
     """
-    n, n_rows = 2 ** (max_depth - 1), max_depth - 1
+    n, n_rows = 2 ** (max_depth - 1), max(max_depth - 1, int(with_halves))
     is_kept, bounds = np.zeros((n, n_rows), "bool"), np.full((n, n_rows), -np.inf)
+    keeps_half, half_bounds = is_kept.copy(), bounds.copy()
     for leaf in range(n):
         last = (leaf >> 1).bit_count()
         if leaf % 2 == 0:
@@ -375,7 +388,13 @@ def leaf_tables(max_depth: int, *, with_halves: bool = False) -> tuple[np.ndarra
             continue
         completed = (~leaf & (leaf + 1)).bit_length() - 1
         bounds[leaf, last - completed + 1 : last + 1] = 0.0
-    return is_kept, bounds
+        keeps_half[leaf, completed : completed + 1] = True
+        half_bounds[leaf, 1:completed] = 0.0
+    if not with_halves:
+        return is_kept, bounds
+    tables = (is_kept, keeps_half), (bounds, half_bounds)
+    first, second = (np.stack(pair, axis=2).reshape(n, 2 * n_rows) for pair in tables)
+    return first, second
 
 
 class State(NamedTuple):
@@ -535,14 +554,16 @@ def _double(
     to_direction, _, to_sample = (doubling.uniforms[i] for i in range(3))
     is_forwards = to_direction < 0.5
     start, far = _turned(pt.eq(is_forwards, now.was_forwards), now.near, now.far)
-    half = grow(density, data, dynamics, start, now.grows, doubling, max_depth)
+    half, first = grow(density, data, dynamics, start, now.grows, doubling, max_depth)
     near = half.end
     is_taken = (to_sample * now.weight < half.weight) & (half.grows > 0.0)
     distance = near.position - far.position
     rates = shrinking_rates(distance, near.momentum, far.momentum)
-    if dynamics.correction:
+    if first is not None:
         way = near.position - start.position
         rates = pt.minimum(rates, shrinking_rates(way, near.momentum, start.momentum))
+        way = first.positions - far.position
+        rates = pt.minimum(rates, shrinking_rates(way, first.momenta, far.momentum))
     grows = pt.switch(rates <= 0.0, 0.0, half.grows)
     after = Trajectory(
         near,
