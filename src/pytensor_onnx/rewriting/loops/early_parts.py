@@ -218,8 +218,18 @@ def with_sequences(
     info = replace(op.info, n_seqs=op.info.n_seqs + len(elements))
     scan = loop_like(op, [*elements.values(), *inner.inputs], outputs, info)
     n_steps, *others = node.inputs
-    results = scan(n_steps, *sequences.values(), *others, return_list=True)
+    steps = [_with_known_ones(old, x) for old, x in sequences.items()]
+    results = scan(n_steps, *steps, *others, return_list=True)
     return dict(zip(node.outputs, results, strict=True))
+
+
+def _with_known_ones(old: Variable, steps: Variable) -> Variable:
+    """Return the values of all steps with the axes of one element that each of them has."""
+    sizes = [1 if is_one else None for is_one in old.type.broadcastable]
+    missing = zip(sizes, steps.type.shape[1:], strict=True)
+    if not any(size == 1 != known for size, known in missing):
+        return steps
+    return pt.specify_shape(steps, [None, *sizes])
 
 
 LARGEST_ROW = 1024
