@@ -2,8 +2,9 @@
 
 ``python -m benchmarks.posteriordb --part density --only NAME ...`` measures a part of some
 posteriors; all parts of all of them unless given. Each measurement is a process of its own with
-bounded time. Results are kept, and a run goes on where an earlier one stopped, unless ``--again``.
-A run ends with the page of all results that are there.
+bounded time. Results are kept in ``benchmarks/posteriordb.json``, also between machines, and a run
+goes on where an earlier one stopped, unless ``--again``. A run ends with the page of all results
+that are there.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
     "sampling": {name: (name,) for name in ("file", "nutpie_onnx", "nutpie_numba")},
 }
 """Measurements of each part, and the arguments of their processes."""
+PACKED = Path(__file__).with_suffix(".json")
 ENVIRONMENT = {
     # No cached code, and no C compiler for the graphs that Python runs.
     "PYTENSOR_FLAGS": "numba__cache=False,cxx=",
@@ -88,6 +90,40 @@ def keep(name: str, part: str, checkout: Path, seconds: int, again: bool) -> Non
             print(name, title, _told(found[title]), flush=True)
 
 
+def unpack_results() -> None:
+    """Write the results of the repository to files of their own, where there are none."""
+    if not PACKED.exists():
+        return
+    for part, of_names in json.loads(PACKED.read_text()).items():
+        (RESULTS / part).mkdir(parents=True, exist_ok=True)
+        for name, found in of_names.items():
+            path = RESULTS / part / f"{name}.json"
+            if not path.exists():
+                path.write_text(json.dumps(found, indent=1))
+
+
+def pack_results() -> None:
+    """Write all results to one file of the repository, with four digits and without tracebacks."""
+    packed: dict[str, dict[str, Any]] = {}
+    for path in sorted(RESULTS.glob("*/*.json")):
+        packed.setdefault(path.parent.name, {})[path.stem] = _short(json.loads(path.read_text()))
+    lines = [
+        f' "{part}": {{\n'
+        + ",\n".join(f'  "{name}": {json.dumps(found)}' for name, found in of_names.items())
+        + "\n }"
+        for part, of_names in packed.items()
+    ]
+    PACKED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _short(v) for k, v in value.items() if k != "traceback"}
+    if isinstance(value, list):
+        return list(map(_short, value))
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
 def _told(results: dict) -> str:
     shown = {k: v for k, v in results.items() if k not in ("traceback", "date", "kernels")}
     return json.dumps(shown)[:300]
@@ -105,6 +141,7 @@ def main() -> None:
     parser.add_argument("--remark", default="", help="sentence on the machine, for the page")
     given = parser.parse_args()
     checkout = given.checkout or cloned()
+    unpack_results()
     names = [x for x in measured(checkout) if any(part in x for part in given.only)]
     # Imports are timed with the bytecode that a first one writes.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -116,6 +153,7 @@ def main() -> None:
                 keep, part=part, checkout=checkout, seconds=given.seconds, again=given.again
             )
             list(pool.map(one, names))
+    pack_results()
     write_page(checkout, given.remark)
 
 

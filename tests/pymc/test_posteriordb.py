@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("pymc")
 
+from benchmarks import posteriordb
 from benchmarks.posterior_page import agrees, apart, is_settled, moments, named, summary
 from benchmarks.posterior_parts import compared, difference, wide_numbers
 from benchmarks.posteriordb import results_of
@@ -132,3 +133,18 @@ def test_the_page_takes_results_that_are_not_there():
     assert "- failed: density: export: none" in remarks
     assert "- far: file: a is 1 and 2 in the reference, 9.0 errors apart" in remarks
     assert "drawn" not in remarks
+
+
+def test_results_are_kept_in_one_file_and_taken_from_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(posteriordb, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(posteriordb, "PACKED", tmp_path / "packed.json")
+    path = tmp_path / "results" / "calls" / "one.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"calls": {"s": [1.23456e-5], "traceback": "long", "tape": True}}))
+    posteriordb.pack_results()
+    path.unlink()
+    posteriordb.unpack_results()
+    assert json.loads(path.read_text()) == {"calls": {"s": [1.235e-5], "tape": True}}
+    path.write_text("{}")
+    posteriordb.unpack_results()
+    assert path.read_text() == "{}"
