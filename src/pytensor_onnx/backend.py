@@ -38,7 +38,8 @@ class PyTensorBackendRep(BackendRep):
     names
         Names of the inputs in order.
     known
-        Names of the inputs that the import knows; those that it needs are added in a run.
+        Names of the inputs whose values are constants of the graph. A run adds the inputs
+        whose values the import needs.
     """
 
     def __init__(self, model: onnx.ModelProto, mode: Any = None, known: Sequence[str] = ()) -> None:
@@ -171,8 +172,8 @@ class PyTensorBackend(Backend):
         mode
             Mode of PyTensor, its default mode unless given.
         known
-            Names of inputs that are constants of the compiled graph, beside those that the import
-            must know. Mode JAX needs sizes among them.
+            Names of further inputs whose values are constants of the compiled graph. Mode JAX needs
+            the inputs that give sizes.
         """
         return PyTensorBackendRep(model, mode, known)
 

@@ -30,7 +30,7 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 _WORD = 2**32 - 1
 _FRACTIONS = {"float16": (16, 10), "float32": (32, 23), "float64": (64, 52)}
-"""Random bits of a number of each dtype, and those that it keeps."""
+"""For each dtype, the number of random bits of a draw, and the number of bits of its fraction."""
 
 
 class Drawn(NamedTuple):

@@ -26,7 +26,7 @@ from pytensor_onnx.rewriting.engine.predicates import elementwise
 
 _UNBOUNDED = 2**31 - 1
 _MOST_UNROLLED = 1000
-"""Steps of a loop over sequences, each of which is a copy of its body."""
+"""Largest number of steps of a loop over sequences; each step is a copy of the body."""
 
 
 @onnx_import("Loop")

@@ -204,7 +204,7 @@ def sample_chains(
 
 
 def steps_before(requested: Requested) -> tuple[TensorVariable, TensorVariable]:
-    """Return the numbers of steps before the call, and of those that it drops as warm-up."""
+    """Return the number of steps before the call, and the number of warm-up steps that it drops."""
     state, n_warmup = requested.state, requested.n_warmup
     if state is None:
         return pt.constant(np.int64(0)), n_warmup

@@ -48,8 +48,8 @@ class ToDraw(NamedTuple):
     graph
         Graphs of the model without them.
     wanted
-        Variables to return by name, as functions of the values of the graph; those that are drawn
-        back have generators.
+        Variables to return by name, as functions of the values of the graph. Variables that are
+        drawn back have generators.
     """
 
     parts: Marginalized
@@ -273,7 +273,7 @@ def _one_after_another(values: Callable[..., list[Variable]]) -> Callable[..., l
 def values_of_point(
     graph: ModelGraph, position: TensorVariable, wanted: Mapping[str, Variable]
 ) -> dict[str, TensorVariable]:
-    """Return variables of the model at one point, those that are not drawn back."""
+    """Return the variables of the model that are not drawn back, at one point."""
     results = dict(zip(wanted, graph.of_point(list(wanted.values())), strict=True))
     kept = {name: x for name, x in results.items() if not is_random(x)}
     values, further = as_function([graph.point], list(kept.values()))

@@ -75,8 +75,8 @@ def export_laplace(
     - the draws of each variable, of shape ``(chain, draw, ...)``;
     - ``lp``, the log-density of each draw, and ``log_weight``, its importance weight: the smoothed
       ratio of the posterior to the approximation, whose sum over all chains is one;
-    - ``mode_x`` for each variable x, its value at the mode, but of those that are drawn back; and
-      ``mode_lp``, the log-density there;
+    - ``mode_x``, the value at the mode of each variable x that is not drawn back; and ``mode_lp``,
+      the log-density there;
     - ``pareto_k``, which tells how far the approximation is from the posterior: weights are
       reliable below 0.7, and draws close to the posterior near zero;
     - ``log_marginal_likelihood``, the logarithm of the integral of the density by the

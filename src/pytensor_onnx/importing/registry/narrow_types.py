@@ -70,7 +70,7 @@ def marked[V: Variable](variable: V, dtype: ir.DataType | None) -> V:
 
 
 def marked_as[V](variables: Sequence[V], others: Sequence[Any]) -> list[V]:
-    """Mark variables as those that they stand for; return them."""
+    """Give variables the marks of the variables that they replace, and return them as a list."""
     for variable, other in zip(variables, others, strict=False):
         if isinstance(variable, Variable):
             marked(variable, narrow_type(other))
@@ -286,7 +286,7 @@ def _power_of_two(x: TensorVariable, saturates: bool, mode: str) -> TensorVariab
     size = pt.abs(x).astype("float64")
     place = pt.searchsorted(powers[1:], size, side="right")
     if mode != "down":
-        # The standard takes the smallest power for zero, and the next one for what is above it.
+        # The standard rounds zero to the smallest power, and larger subnormal numbers to the next.
         bounds = floors if mode == "up" else np.append(powers[0], np.nextafter(1.5 * floors[1:], 0))
         if saturates:
             bounds[-1] = np.inf
