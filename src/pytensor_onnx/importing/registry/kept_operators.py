@@ -26,7 +26,7 @@ from pytensor_onnx import nn
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.importing.registry.bodies import GUARDED, BodyFailure, VariableList
 from pytensor_onnx.importing.registry.known_values import MOST_FOLDED, folded, known
-from pytensor_onnx.importing.registry.narrow_types import narrow_type, result_type
+from pytensor_onnx.importing.registry.narrow_types import is_narrow
 from pytensor_onnx.importing.registry.operator_imports import MACHINE_LEARNING
 from pytensor_onnx.operators.inference import schema_of
 from pytensor_onnx.ops.networks.kept_operator import (
@@ -102,9 +102,7 @@ def imported(
         Function of operands and attributes that returns the results.
     """
     weights: list[Variable] = []
-    if any(isinstance(v, VariableList) or narrow_type(v) for v in operands):
-        return build(operands, attributes)
-    if result_type(node, operands, opset, 0):
+    if any(isinstance(v, VariableList) for v in operands) or is_narrow(node, operands, opset):
         return build(operands, attributes)
     if is_estimator := _is_estimator(node, operands):
         # Large expressions, which nothing around them changes, are built once.

@@ -120,6 +120,17 @@ def _narrow(dtype: ir.DataType) -> ir.DataType | None:
     return dtype if dtype in NARROW else None
 
 
+def is_narrow(node: ir.Node, operands: Sequence[Any], opset: int) -> bool:
+    """Return whether operands of a node, or its first result, are of a type of few bits."""
+    if any(narrow_type(v) for v in operands):
+        return True
+    return _names_type(node) and result_type(node, operands, opset, 0) is not None
+
+
+def _names_type(node: ir.Node) -> bool:
+    return not node.attributes.keys().isdisjoint(_WITH_TYPE)
+
+
 def as_results(
     node: ir.Node, operands: Sequence[Any], results: Sequence[Any], opset: int
 ) -> list[Any]:
@@ -133,8 +144,7 @@ def as_results(
         Variables of its operands and results.
     """
     has_narrow = any(narrow_type(v) for v in operands)
-    is_typed = not node.attributes.keys().isdisjoint(_WITH_TYPE)
-    if not has_narrow and not is_typed:
+    if not has_narrow and not _names_type(node):
         return list(results)
     found = list(results)
     for position, result in enumerate(results):
