@@ -9,7 +9,12 @@ pm = pytest.importorskip("pymc")
 from pytensor_onnx import ArgumentError  # noqa: E402
 from pytensor_onnx.kernels.regions import region_of_all  # noqa: E402
 from pytensor_onnx.pymc import export_advi, export_laplace, to_datatree  # noqa: E402
-from tests.pymc.posteriors import eight_schools, logistic_regression  # noqa: E402
+from tests.pymc.posteriors import (  # noqa: E402
+    COVARIANCE,
+    correlated_normal,
+    eight_schools,
+    logistic_regression,
+)
 
 
 def call(program, **inputs):
@@ -98,11 +103,12 @@ def test_the_bound_is_below_the_evidence():
 
 
 @pytest.mark.slow
-def test_without_a_finite_start_draws_are_nan():
+@pytest.mark.parametrize("approximation", ["mean_field", "full_rank"])
+def test_without_a_finite_start_draws_are_nan(approximation):
     with pm.Model() as model:
         x = pm.Normal("x")
         pm.Potential("nowhere", pm.math.log(x - 100.0))
-    program = export_advi(model, verify=False)
+    program = export_advi(model, approximation=approximation, verify=False)
     results = program(seed=[1], draws=3)
     found = dict(zip([v.name for v in program.model.graph.outputs], results, strict=True))
     assert not found["converged"]
@@ -117,6 +123,102 @@ def test_a_file_runs_as_one_region_and_makes_a_tree(normal):
     tree = to_datatree(normal, normal(seed=[1, 2], draws=50, y=np.arange(3.0)), normal_model())
     assert tree.posterior["mu"].dims == ("chain", "draw", "axis")
     assert set(tree.fit.data_vars) >= {"elbo", "pareto_k", "converged"}
+
+
+def bound(found):
+    """Return the mean of the ratios of all draws, and its Monte Carlo error."""
+    mean, covariance = found["mean_point"], found.get("covariance")
+    covariance = np.diag(found["sd_point"] ** 2) if covariance is None else covariance
+    log_q = stats.multivariate_normal(mean, covariance).logpdf(found["point"])
+    ratios = found["lp"] - log_q
+    return ratios.mean(), ratios.std() / np.sqrt(ratios.size)
+
+
+@pytest.mark.slow
+def test_a_correlated_normal_of_more_coordinates_than_fixed_draws_is_found():
+    program = export_advi(
+        correlated_normal(), approximation="full_rank", unconstrained=True, verify=False
+    )
+    found = call(program, seed=[1, 2], draws=2000)
+    assert found["converged"]
+    whitened = np.linalg.inv(np.linalg.cholesky(COVARIANCE))
+    np.testing.assert_allclose(whitened @ found["mean_point"], 0, atol=1e-3)
+    np.testing.assert_allclose(whitened @ found["covariance"] @ whitened.T, np.eye(50), atol=1e-3)
+    np.testing.assert_allclose(
+        found["elbo"], 0.5 * np.linalg.slogdet(2 * np.pi * COVARIANCE)[1], atol=1e-3
+    )
+    # Covariances of 4,000 draws of 50 coordinates have eigenvalues within 1 ± 2 √(50 / 4000).
+    drawn = np.cov((found["x"] @ whitened.T).reshape(-1, 50).T)
+    assert np.abs(np.linalg.eigvalsh(drawn) - 1).max() < 0.35
+    assert found["pareto_k"] < 0.3
+
+
+def test_a_posterior_with_correlations_and_data_of_another_length():
+    with pm.Model() as model:
+        x = pm.Data("x", np.arange(3.0))
+        a, b = pm.Normal("a", 0, 10), pm.Normal("b", 0, 10)
+        pm.Normal("seen", a + b * x, 1.0, observed=0 * x)
+    program = export_advi(model, approximation="full_rank", unconstrained=True, verify=False)
+    for x in (np.arange(3.0), np.arange(5.0) + 20):
+        found = call(program, seed=[1], draws=30, x=x)
+        design = np.stack([np.ones_like(x), x], axis=1)
+        expected = np.linalg.inv(design.T @ design + np.eye(2) / 100)
+        np.testing.assert_allclose(found["covariance"], expected, rtol=1e-5)
+        np.testing.assert_allclose(found["mean_point"], 0, atol=1e-5)
+    _, region = region_of_all(program.proto)
+    assert region is not None
+
+
+@pytest.mark.slow
+def test_the_bound_of_full_rank_is_the_larger_one():
+    made = [
+        export_advi(eight_schools(), approximation=kind, unconstrained=True, verify=False)
+        for kind in ("mean_field", "full_rank")
+    ]
+    independent, correlated = (call(program, seed=[1, 2], draws=4000) for program in made)
+    (low, first_error), (high, second_error) = bound(independent), bound(correlated)
+    assert high - low > -3 * np.hypot(first_error, second_error)
+    assert abs(correlated["elbo"] - high) < 0.2
+    np.testing.assert_array_equal(
+        correlated["covariance"], call(made[1], seed=[3], draws=0)["covariance"]
+    )
+
+
+@pytest.mark.slow
+def test_a_regression_has_the_covariance_of_its_laplace_approximation():
+    model = logistic_regression()
+    data = {v.name: v.get_value() for v in model.data_vars}
+    found, laplace = (
+        call(made, seed=[1], draws=1000, **data)
+        for made in (
+            export_advi(model, approximation="full_rank", unconstrained=True, verify=False),
+            export_laplace(model, unconstrained=True, verify=False),
+        )
+    )
+    whitened = np.linalg.inv(np.linalg.cholesky(laplace["covariance"]))
+    np.testing.assert_allclose(whitened @ found["covariance"] @ whitened.T, np.eye(6), atol=0.1)
+    assert found["pareto_k"] < 0.5
+    assert 0 < laplace["log_marginal_likelihood"] - found["elbo"] + 0.1 < 0.2
+
+
+def test_a_probability_of_one_has_a_gradient():
+    """The derivative of log(1 - p) is infinite, and is not chosen."""
+    counts = np.array([0.0, 0.0, 1.0, 2.0, 3.0])
+    seen = np.array([1, 1, 1, 0, 1])
+    with pm.Model() as model:
+        a = pm.Beta("a", 4.0, 2.0)
+        pm.Bernoulli("seen", a**counts, observed=seen)
+    found = call(export_advi(model, verify=False), seed=[1], draws=900)
+    grid = (np.arange(1000) + 0.5) / 1000
+    weights = stats.beta(4, 2).pdf(grid) * (grid * (1 - grid**2) * grid**3)
+    assert found["converged"]
+    mean = (weights * grid).sum() / weights.sum()
+    np.testing.assert_allclose(found["a"].mean(), mean, atol=0.02)
+
+
+def test_unknown_approximations_are_refused():
+    with pytest.raises(ArgumentError, match="approximation='full': give one of 'mean_field'"):
+        export_advi(normal_model(), approximation="full")
 
 
 def test_names_of_results_are_refused():

@@ -150,6 +150,18 @@ def test_without_a_mode_draws_are_nan(potential):
         to_datatree(program, results)
 
 
+def test_a_probability_of_one_has_a_second_derivative():
+    """That of log(1 - p) is infinite, and is not chosen."""
+    with pm.Model() as model:
+        a = pm.Beta("a", 4.0, 2.0)
+        pm.Bernoulli("seen", a ** np.array([0.0, 1.0, 2.0, 3.0]), observed=[1, 1, 0, 1])
+    found = call(export_laplace(model, verify=False), seed=[1], draws=100)
+    density = lambda u: -model.compile_logp(mode="FAST_COMPILE")({"a_logodds__": u})  # noqa: E731
+    mode = optimize.minimize_scalar(density, (0.0, 1.0)).x
+    assert found["converged"]
+    np.testing.assert_allclose(found["mode_a"], 1 / (1 + np.exp(-mode)), rtol=1e-6)
+
+
 def test_trees_have_the_fit_beside_the_draws(normal):
     model = normal_model()
     results = normal(seed=[1, 2], draws=50, y=np.arange(3.0))

@@ -12,6 +12,7 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.gradient import grad
 from pytensor.graph.basic import Variable
+from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.scan.utils import until
 from pytensor.tensor.linalg import cholesky, solve_triangular
 from pytensor.tensor.variable import TensorVariable
@@ -231,7 +232,9 @@ def _hessian_of(graph: ModelGraph) -> tuple[Hessian, list[Variable]]:
     (gradient,) = graph.of_point([graph.join(graph.gradient(graph.logp))])
     direction = point.type()
     product = grad((gradient * direction).sum(), point, disconnected_inputs="ignore")
-    of_row, further = as_function([direction], [product])
+    # As in the density, no zero may meet an infinite slope.
+    products = rewrite_graph([product], include=("ShapeOpt", "canonicalize"), clone=False)
+    of_row, further = as_function([direction], products)
     rows = pytensor.scan(
         lambda row, *given: of_row(row, *given)[0],
         [pt.eye(point.shape[0], dtype=point.type.dtype)],
