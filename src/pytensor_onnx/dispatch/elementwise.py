@@ -199,6 +199,9 @@ def lower_bit_op(op: ScalarOp, node: Apply, build: Builder, *inputs: ir.Value) -
         )
     logical, bitwise = LOGICAL_AND_BITWISE[type(op)]
     operator = logical if _is_bool(node.outputs[0]) else bitwise
+    negated = inputs[0].producer() if operator == "Not" else None
+    if negated is not None and negated.op_type == "Not" and negated.inputs[0] is not None:
+        return negated.inputs[0]
     return build.op(operator, *_cast_all(node, build, inputs))
 
 

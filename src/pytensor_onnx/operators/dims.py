@@ -387,6 +387,9 @@ SIZE = "size"
 BROADCASTS = "onnx_broadcasts"
 """Tag of an input of an imported graph, whose computed axes of one element broadcast as in ONNX."""
 
+AS_IN_FILE = "onnx_as_in_file"
+"""Tag of an output of an imported graph that is a function of the inputs of its file alone."""
+
 SHARED = "shared"
 """Metadata of an input whose values are those of a shared variable that no call updates."""
 

@@ -38,6 +38,16 @@ def test_inputs_may_be_given_with_those_that_have_a_default(scaled, tmp_path):
     assert measure_latency(scaled, file, seconds=0)[0].inputs.endswith("scale [])")
 
 
+def test_files_are_compared_on_one_sample(tmp_path):
+    for name, size in (("fixed", 40), ("open", None)):
+        x = pt.vector("x", shape=(size,))
+        export_onnx([x], pt.exp(x), tmp_path / f"{name}.onnx", verify=False)
+    files = [tmp_path / "fixed.onnx", tmp_path / "open.onnx"]
+    assert {each.inputs for each in measure_latency(files, seconds=0)} == {
+        "sampled inputs (x [40])"
+    }
+
+
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [

@@ -1,6 +1,7 @@
 """Models that are exported, imported and exported again have the same nodes and values."""
 
 import numpy as np
+import onnx
 import pytensor
 import pytensor.tensor as pt
 import pytest
@@ -159,3 +160,84 @@ def test_functions_are_known_by_their_metadata(formula, op):
     for function in model.functions:
         del function.metadata_props[:]
     assert op not in operations().lower()
+
+
+def regression(rows: str | None = None) -> onnx.ModelProto:
+    """Return a linear regression as skl2onnx writes it, with a name for its rows or without."""
+    coefficients = [0.5, -2.0, 1.25, 0.1]
+    node = helper.make_node(
+        "LinearRegressor",
+        ["x"],
+        ["variable"],
+        coefficients=coefficients,
+        intercepts=[0.5],
+        domain="ai.onnx.ml",
+        name="LinearRegressor",
+    )
+    graph = helper.make_graph(
+        [node],
+        "ONNX(Ridge)",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows, 4])],
+        [helper.make_tensor_value_info("variable", TensorProto.FLOAT, [rows, 1])],
+    )
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 1)]
+    maker = {"producer_name": "skl2onnx", "producer_version": "1.20.0", "domain": "ai.onnx"}
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10, **maker)
+
+
+def logistic() -> onnx.ModelProto:
+    """Return logistic functions as they are written out."""
+    return model_of(
+        [
+            helper.make_node("Add", ["x", "shift"], ["shifted"]),
+            helper.make_node("Exp", ["shifted"], ["exp"]),
+            helper.make_node("Add", ["exp", "one"], ["sum"]),
+            helper.make_node("Div", ["one", "sum"], ["p"]),
+            helper.make_node("Gather", ["p", "order"], ["y"], axis=1),
+        ],
+        inputs={"x": ("n", 40)},
+        outputs={"y": ("n", 40)},
+        constants={
+            "shift": np.float32(0.1234567),
+            "one": np.float32(1),
+            "order": np.arange(40)[::-1].copy(),
+        },
+    )
+
+
+@pytest.mark.parametrize("model", [regression(), logistic()])
+def test_a_small_file_that_nobody_changed_does_not_grow(model, tmp_path):
+    graph = from_onnx(model)
+    axes = graph.dynamic_axes
+    program = export_onnx(graph.inputs, graph.outputs, tmp_path / "again.onnx", dynamic_axes=axes)
+    assert (tmp_path / "again.onnx").stat().st_size <= 1.05 * model.ByteSize()
+    again = onnx.load(tmp_path / "again.onnx")
+    onnx.checker.check_model(again, full_check=True)
+    assert len(again.graph.node) <= len(model.graph.node)
+    assert again.graph.input[0].type == model.graph.input[0].type
+    assert not again.graph.value_info
+    x = np.random.default_rng(0).normal(scale=5, size=(3, program.inputs[0].shape[1]))
+    x = x.astype("float32")
+    expected = by_runtime(model, x)[0]
+    for found in (by_runtime(again, x)[0], program(x)):
+        np.testing.assert_allclose(np.ravel(found), np.ravel(expected), rtol=3e-7)
+
+
+def test_names_of_axes_in_a_file_are_kept():
+    graph = from_onnx(regression("rows"))
+    program = export_onnx(graph.inputs, graph.outputs, dynamic_axes=graph.dynamic_axes)
+    again = program.proto
+    assert [d.dim_param for d in again.graph.output[0].type.tensor_type.shape.dim] == ["rows", ""]
+    found = {p.key: p.value for p in again.metadata_props}
+    assert found == {"batch_axis": "rows", "returns": "list"}
+    assert program.model.metadata_props["pytensor_version"]
+
+
+def test_a_graph_that_somebody_changed_tells_its_operations():
+    graph = from_onnx(regression())
+    (changed,) = export_onnx(graph.inputs, -graph.outputs[0]).proto.graph.node[-1:]
+    assert {p.key for p in changed.metadata_props} == {"pytensor.op"}
+    x = pt.fmatrix("x", shape=(None, 4))
+    applied = export_onnx([x], graph(x=pt.exp(x))).proto
+    assert applied.graph.node[0].metadata_props[0].value == "Exp"
+    assert applied.metadata_props[0].key == "batch_axis"

@@ -12,7 +12,7 @@ from zipfile import BadZipFile
 import numpy as np
 import onnx_ir as ir
 
-from pytensor_onnx.errors import InputError
+from pytensor_onnx.errors import InputError, PyTensorONNXError
 from pytensor_onnx.exporting.files.file_verification import load, run_on_sample
 from pytensor_onnx.exporting.requests.descriptions import describe, describe_given
 from pytensor_onnx.exporting.verification.sampling import Sample
@@ -75,7 +75,8 @@ def measure_latency(
     files
         ONNX files of any exporter, or one.
     inputs
-        A file of NumPy's ``savez`` with an array for each input, by name; sampled arrays without.
+        A file of NumPy's ``savez`` with an array for each input, by name; sampled arrays without,
+        those of the first file for all that take them.
     threads
         Numbers of threads within one operator, or one; the runtime's default if None.
     providers
@@ -111,7 +112,9 @@ def measure_latency(
     names = [providers] if isinstance(providers, str) else providers
     choices = [(Path(f), name, count) for f in paths for name in names for count in counts]
     given = None if inputs is None else Path(inputs)
-    runs = [_Runs.of(file, given, name, count) for file, name, count in choices]
+    runs: list[_Runs] = []
+    for file, name, count in choices:
+        runs.append(_Runs.of(file, given, name, count, runs[0].drawn if runs else None))
     for turn in range(TURNS):
         for i, each in enumerate(runs):
             each.run_for(seconds / TURNS)
@@ -133,11 +136,23 @@ class _Runs:
     times: list[float] = field(default_factory=list)
 
     @classmethod
-    def of(cls, file: Path, inputs: Path | None, provider: str, threads: int | None) -> _Runs:
-        """Load a file, and run it once."""
+    def of(
+        cls,
+        file: Path,
+        inputs: Path | None,
+        provider: str,
+        threads: int | None,
+        shared: Sample | None,
+    ) -> _Runs:
+        """Load a file, and run it once; on the sample of another file if it takes that."""
         path = str(file)
         session = load(path, threads=threads, providers=provider)
-        drawn = run_on_sample(session, path)[0] if inputs is None else _given(inputs, file)
+        if inputs is not None:
+            drawn = _given(inputs, file)
+        elif shared is not None and _takes(session, file, shared):
+            drawn = shared
+        else:
+            drawn = run_on_sample(session, path)[0]
         # Another session, as the first one also imports the runtime, and has run on the sample.
         del session
         load_seconds, session = _timed(lambda: load(path, threads=threads, providers=provider))
@@ -172,6 +187,19 @@ def _timed[T](call: Callable[[], T]) -> tuple[float, T]:
     started = time.perf_counter()
     result = call()
     return time.perf_counter() - started, result
+
+
+def _takes(session: Session, model: Path, drawn: Sample) -> bool:
+    """Return whether a model runs on a sample."""
+    given = dict(zip(drawn.names, drawn.arrays, strict=True))
+    inputs = {v.name: v for v in ir.load(model).graph.inputs if not v.is_initializer()}
+    if given.keys() != inputs.keys() or not all(_fits(given[k], v) for k, v in inputs.items()):
+        return False
+    try:
+        session.run(given)
+    except PyTensorONNXError:
+        return False
+    return True
 
 
 def _given(file: Path, model: Path) -> Sample:

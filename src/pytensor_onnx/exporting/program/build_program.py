@@ -31,6 +31,7 @@ from pytensor_onnx.exporting.requests.output_names import check_outputs, read_na
 from pytensor_onnx.exporting.requests.reference_graph import reference_graph
 from pytensor_onnx.ml.model import warn_of_training
 from pytensor_onnx.named_dims import is_tensor
+from pytensor_onnx.operators.dims import AS_IN_FILE
 from pytensor_onnx.progress import working
 from pytensor_onnx.rewriting.query.registration import with_right_types
 from pytensor_onnx.running.fingerprint import FINGERPRINT
@@ -95,6 +96,7 @@ def _request_for(source: Source, options: ExportOptions) -> Request:
         examples=read_examples(options.example_inputs, interface.inputs),
         state=tuple(interface.state.encode([source.values[v] for v in source.updates])),
         name=source.name or (Path(options.path).stem if options.path else "main_graph"),
+        is_as_in_file=source.is_as_in_file,
     )
 
 
@@ -123,6 +125,7 @@ def export_graph(
         # Tensors are copied into the constants and the state.
         values={v: v.get_value(borrow=is_tensor(v.type)) for v in {*shared, *updated}},
         returns_single=request.returns_single,
+        is_as_in_file=all(getattr(v.tag, AS_IN_FILE, False) for v in request.results),
     )
     options = replace(
         options,

@@ -55,7 +55,8 @@ def _converted(written: FunctionGraph, request: Request) -> Conversion:
     narrowing, notes = narrowed_for(written, options.precision, profile.precision)
     reference = narrowing.narrow if narrowing else written
     fgraph = interface.rewritten(
-        opened_for_portable(reference) if profile.is_portable else reference
+        opened_for_portable(reference) if profile.is_portable else reference,
+        is_as_in_file=request.is_as_in_file,
     )
     values = {
         variable: np.array(value, variable.type.dtype)

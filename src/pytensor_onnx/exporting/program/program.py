@@ -20,6 +20,7 @@ from pytensor_onnx.exporting.program.selection import rename_axes, select_output
 from pytensor_onnx.exporting.program.weight_files import (
     replace_weights,
     with_weights_as_inputs,
+    without_origins,
     write_model,
 )
 from pytensor_onnx.exporting.requests.descriptions import describe
@@ -89,7 +90,13 @@ class ONNXProgram(Runner):
     @property
     def proto(self) -> onnx.ModelProto:
         """The model as a protobuf message."""
-        return ir.to_proto(self.model)
+        return ir.to_proto(self._file_model())
+
+    def _file_model(self) -> ir.Model:
+        """Return the model as files have it."""
+        request = self.conversion.request
+        is_as_in_file = request is not None and request.is_as_in_file
+        return without_origins(self.model) if is_as_in_file else self.model
 
     def save(
         self,
@@ -135,8 +142,9 @@ class ONNXProgram(Runner):
         ...     export_onnx([x], x + 1).save(folder + "/model.onnx").name
         'model.onnx'
         """
-        complete = include_initializers
-        model = self.model if complete else with_weights_as_inputs(self.model, self.weights)
+        model = self._file_model()
+        if not include_initializers:
+            model = with_weights_as_inputs(model, self.weights)
         if vectors:
             model = model.clone()
             model.metadata_props[METADATA] = self._vectors().to_text()

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
+import onnx.helper
 import onnx_ir as ir
 from pytensor.graph.basic import Constant
 from pytensor.graph.fg import FunctionGraph
@@ -21,11 +25,19 @@ from pytensor_onnx.exporting.program.converting import convert_graph, weights_of
 from pytensor_onnx.exporting.requests.descriptions import describe
 from pytensor_onnx.exporting.requests.output_names import check_file
 from pytensor_onnx.exporting.verification.divergence import Conversion
+from pytensor_onnx.graph.names import OP, VARIABLE
+from pytensor_onnx.graph.traversal import nodes_of_model
 from pytensor_onnx.graph.weights import is_large
 from pytensor_onnx.operators.dims import dims_of
 from pytensor_onnx_scoring.exact_casts import exactly, first_changed
+from pytensor_onnx_scoring.interface import BATCH_AXIS, ROW_BYTES
 
 METADATA = "weights"
+_MAKERS = ("pytensor_onnx_version", "pytensor_version")
+"""Metadata of the versions, of which the producer of a model tells ours, too."""
+_MADE = re.compile(r"c_(minus_)?[\d.e+-]{4,}(_\d+)?")
+"""Names of constants by their values."""
+_INTEGERS = (ir.DataType.INT32, ir.DataType.INT64)
 _TRANSPOSED = ".T"
 
 
@@ -65,6 +77,66 @@ def with_weights_as_inputs(model: ir.Model, weights: Mapping[str, np.ndarray]) -
         copy.graph.inputs.append(value)
     copy.metadata_props[METADATA] = json.dumps({k: digest(v) for k, v in weights.items()})
     return copy
+
+
+def without_origins(model: ir.Model) -> ir.Model:
+    """Return a copy of a model without what an export adds to the file that was imported.
+
+    These are Ops and names of nodes, shapes within the graph, and names of axes that had none. A
+    file that nobody changed is then no larger than it was.
+
+    Examples
+    --------
+    >>> text = "m (float[n] x) => (float[n] y) { z = Neg(x) y = Abs(z) }"
+    >>> model = ir.from_onnx_text(f'<ir_version: 10, opset_import: ["": 21]> {text}')
+    >>> model.graph[0].outputs[0].shape = ir.Shape(["n"])
+    >>> without_origins(model).graph[0].outputs[0].shape is None
+    True
+    """
+    copy = model.clone()
+    graph = copy.graph
+    unnamed = {
+        f"{value.name}_dim{i}" for value in graph.inputs for i in range(len(value.shape or ()))
+    }
+    for value in (*graph.inputs, *graph.outputs):
+        dims = dims_of(value) or ()
+        kept = [None if any(name in str(dim) for name in unnamed) else dim for dim in dims]
+        if value.shape is not None:
+            value.shape = ir.Shape(kept)
+    if copy.metadata_props.get(BATCH_AXIS) in unnamed:
+        del copy.metadata_props[BATCH_AXIS]
+    for key in (*_MAKERS, ROW_BYTES):
+        copy.metadata_props.pop(key, None)
+    inner = [value for node in nodes_of_model(copy) for value in node.outputs]
+    for value in (*inner, *graph.initializers.values()):
+        if not value.is_graph_output() and not value.is_graph_input():
+            value.shape = value.type = None
+            value.metadata_props.clear()
+    for i, node in enumerate(nodes_of_model(copy)):
+        for key in (OP, VARIABLE):
+            node.metadata_props.pop(key, None)
+        name, short = str(node.name), f"n{i}"
+        if len(name) > len(short) and name == node.outputs[0].name:
+            node.name = short
+    _shorten_constants(graph)
+    return copy
+
+
+def _shorten_constants(graph: ir.Graph) -> None:
+    """Store integers in as many bytes as they have digits, and shorten names of made constants."""
+    taken = {str(value.name) for node in graph.all_nodes() for value in node.outputs}
+    taken |= {*graph.initializers, *(str(value.name) for value in graph.inputs)}
+    short = (name for i in itertools.count() if (name := f"c{i}") not in taken)
+    for value in list(graph.initializers.values()):
+        tensor = value.const_value
+        if _MADE.fullmatch(str(value.name)) and not value.is_graph_input():
+            value.name = next(short)
+        if tensor is not None and tensor.dtype in _INTEGERS:
+            packed = onnx.helper.make_tensor(
+                str(value.name), tensor.dtype.value, tensor.shape.numpy(), tensor.numpy().ravel()
+            )
+            if packed.ByteSize() < tensor.nbytes + len(str(value.name)):
+                value.const_value = ir.TensorProtoTensor(packed)
 
 
 def give_weights(model: ir.Model, weights: Mapping[str, Any] | None, file: Path) -> None:

@@ -7,10 +7,12 @@ import math
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
+from pytensor.compile.mode import Mode
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.fg import FunctionGraph
@@ -49,6 +51,17 @@ class Source:
     returns_single: bool = False
     name: str | None = None
     dynamic: list[Collection[int]] = field(default_factory=list)
+    is_as_in_file: bool = False
+
+
+@cache
+def _mode_of_files() -> Mode:
+    """Return the mode whose rewrites leave the logistic functions of a file written out.
+
+    ``1 / (1 + exp(x))`` is exact down to the smallest normal number, and has two nodes less than
+    the function that is exact below it.
+    """
+    return ONNX.excluding("local_exp_over_1_plus_exp", "local_reciprocal_1_plus_exp")
 
 
 def check_inputs(inputs: Sequence[Variable], results: Sequence[Variable]) -> list[SharedVariable]:
@@ -162,13 +175,13 @@ class Interface:
         """The names wanted for the outputs of the model."""
         return [*self.returned.names(self.results), *self.state.names(self.next_states)]
 
-    def rewritten(self, reference: FunctionGraph) -> FunctionGraph:
+    def rewritten(self, reference: FunctionGraph, *, is_as_in_file: bool = False) -> FunctionGraph:
         """Return a rewritten copy of a graph, whose last outputs update its last inputs."""
         fgraph = reference.clone(check_integrity=False)
         fgraph.update_mapping = {
             self.returned.width + i: self.given.width + i for i in range(self.state.width)
         }
-        ONNX.optimizer.rewrite(fgraph)
+        (_mode_of_files() if is_as_in_file else ONNX).optimizer.rewrite(fgraph)
         return fgraph
 
     @property

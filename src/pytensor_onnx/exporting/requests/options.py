@@ -129,6 +129,8 @@ class Request:
         Tensors of the state's values.
     name
         Name of the graph.
+    is_as_in_file
+        Whether the graph is that of an imported file, as it is: its user wrote no operation.
     """
 
     interface: Interface
@@ -137,6 +139,7 @@ class Request:
     examples: Sequence[Any] | None
     state: tuple[np.ndarray, ...]
     name: str
+    is_as_in_file: bool = False
 
     def part(self, inputs: Sequence[int], results: Sequence[int], *, single: bool) -> Request:
         """Return the request for some of the inputs and results."""

@@ -37,7 +37,7 @@ from pytensor_onnx.importing.registry.known_values import name_axes
 from pytensor_onnx.importing.registry.model_walk import ModelWalk, constant_array, tensor_type
 from pytensor_onnx.importing.registry.narrow_types import NARROW, marked, wide_array
 from pytensor_onnx.importing.registry.reading import check_names, cut, read_model
-from pytensor_onnx.operators.dims import BROADCASTS
+from pytensor_onnx.operators.dims import AS_IN_FILE, BROADCASTS
 from pytensor_onnx.progress import working
 from pytensor_onnx.user_code import trace_of_caller
 
@@ -346,6 +346,10 @@ def build_graph(
         else:
             outputs.append(_named(result, str(value.name), inputs))
     updates.update(_generators(flat(results)))
+    if not any(isinstance(v, Variable) for v in given.values()):
+        for variable in outputs:
+            if isinstance(variable, Variable):
+                setattr(variable.tag, AS_IN_FILE, True)
     return BuiltGraph(inputs, outputs, updates, _dynamic_axes(free))
 
 
