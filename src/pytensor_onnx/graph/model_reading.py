@@ -8,6 +8,7 @@ from typing import Any
 import onnx_ir as ir
 
 from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.graph.maps import deserialized
 from pytensor_onnx.graph.weights import weight_files
 
 
@@ -24,7 +25,10 @@ def read_model(file: Path) -> ir.Model:
     if file.is_dir():
         raise _unreadable(str(file), file)
     try:
-        model = ir.load(file)
+        try:
+            model = ir.load(file)
+        except ir.serde.SerdeError:
+            model = deserialized(file)
         _check(model)
     except OSError:
         raise
@@ -52,7 +56,7 @@ def parse_model(data: bytes) -> ir.Model:
     proto = onnx.ModelProto()
     try:
         proto.ParseFromString(data)
-        model = ir.serde.deserialize_model(proto)
+        model = deserialized(proto)
         _check(model)
     except Exception as error:
         raise _unreadable("the bytes", data, error) from error

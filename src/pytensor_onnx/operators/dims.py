@@ -388,7 +388,10 @@ BROADCASTS = "onnx_broadcasts"
 """Tag of an input of an imported graph, whose computed axes of one element broadcast as in ONNX."""
 
 AS_IN_FILE = "onnx_as_in_file"
-"""Tag of an output of an imported graph that is a function of the inputs of its file alone."""
+"""Tag of an output of an imported graph that is a function of the inputs of its file alone.
+
+Its value is the node that makes maps of the output in the file, if that has one.
+"""
 
 SHARED = "shared"
 """Metadata of an input whose values are those of a shared variable that no call updates."""

@@ -684,11 +684,12 @@ def _allowed_threads() -> int | None:
 
 def _deserialize(source: bytes | str) -> ir.Model:
     import onnx
-    import onnx_ir as ir
+
+    from pytensor_onnx.graph.maps import deserialized
 
     if isinstance(source, str):
-        return ir.from_proto(onnx.load(source, load_external_data=False))
-    return ir.from_proto(onnx.load_model_from_string(source))
+        return deserialized(onnx.load(source, load_external_data=False))
+    return deserialized(onnx.load_model_from_string(source))
 
 
 Axis = tuple[str, str, int]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytensor
 import pytensor.tensor as pt
 import pytest
@@ -53,6 +54,28 @@ def test_linear_models_and_scalers():
         dtypes={"label": TensorProto.INT64},
     )
     assert_equal_to_runtime(model, normal(6, 2))
+
+
+def test_categories_that_an_encoder_does_not_know_are_an_error():
+    encoder = helper.make_node(
+        "OneHotEncoder", ["x"], ["y"], domain=ML, cats_int64s=[2, 5, 7], zeros=0
+    )
+    model = model_of(
+        [encoder],
+        inputs={"x": ("n",)},
+        outputs={"y": ("n", 3)},
+        dtypes={"x": TensorProto.INT64},
+    )
+    known, unknown = np.array([5, 2, 5]), np.array([5, 3])
+    assert_equal_to_runtime(model, known)
+    graph = from_onnx(model)
+    for mode in (PYTHON, "ONNX"):
+        encode = pytensor.function(graph.inputs, graph.outputs, mode=mode)
+        np.testing.assert_array_equal(encode(known)[0], by_runtime(model, known)[0])
+        with pytest.raises((AssertionError, PyTensorONNXError)):
+            encode(unknown)
+    with pytest.raises(onnxruntime.capi.onnxruntime_pybind11_state.Fail):
+        by_runtime(model, unknown)
 
 
 def test_trees():

@@ -5,12 +5,22 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytensor
 import pytensor.tensor as pt
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from pytensor_onnx import ONNXProgram, export_onnx, from_onnx, nn
+from pytensor_onnx import (
+    ONNXProgram,
+    export_onnx,
+    from_onnx,
+    load,
+    nn,
+    optimize_onnx,
+)
+from pytensor_onnx.exporting.files.file_verification import verify_file
+from pytensor_onnx.exporting.files.optimized_files import compare_optimized
 from tests.importing.models import by_runtime, evaluated
 
 ML = "ai.onnx.ml"
@@ -324,16 +334,52 @@ def test_scaled_weights_of_a_stack_of_rows_stay_matrices():
     np.testing.assert_allclose(program(x), by_runtime(proto, x)[0], rtol=1e-4, atol=1e-4)
 
 
-def test_zip_map_gives_the_matrix_before_it(tmp_path):
+def maps_of_rows(key: str, labels: list) -> onnx.ModelProto:
+    """Return a model whose output is one map for each row of the matrix of its input."""
     probabilities = helper.make_tensor_type_proto(TensorProto.FLOAT, [])
-    rows = helper.make_sequence_type_proto(
-        helper.make_map_type_proto(TensorProto.INT64, probabilities)
-    )
-    proto = model([node("ZipMap", "x", "y", domain=ML, classlabels_int64s=[0, 1])], ("n", 2))
+    key_type = TensorProto.STRING if key == "classlabels_strings" else TensorProto.INT64
+    rows = helper.make_sequence_type_proto(helper.make_map_type_proto(key_type, probabilities))
+    nodes = [node("Softmax", "x", "p"), node("ZipMap", "p", "y", domain=ML, **{key: labels})]
+    proto = model(nodes, ("n", 2))
     proto.graph.output[0].type.CopyFrom(rows)
+    return proto
+
+
+MAPS = {"classlabels_int64s": [3, 7], "classlabels_strings": ["no", "yes"]}
+
+
+@pytest.mark.parametrize("key", MAPS)
+def test_zip_map_gives_the_matrix_before_it_and_comes_back(tmp_path, key):
+    proto = maps_of_rows(key, MAPS[key])
     onnx.save(proto, tmp_path / "zip.onnx")
+    x = floats(3, 2)
+    expected = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, {"x": x})[0]
     for source in (proto, proto.SerializeToString(), tmp_path / "zip.onnx"):
         with pytest.warns(UserWarning, match=r"^y: one map .* options=\{'zipmap': False\}"):
             graph = from_onnx(source)
-        x = floats(3, 2)
-        np.testing.assert_array_equal(evaluated(graph, x)[0], x)
+        matrix = evaluated(graph, x)[0]
+        np.testing.assert_allclose(matrix, [[*row.values()] for row in expected], rtol=1e-6)
+    program = export_onnx(graph.inputs, graph.outputs, tmp_path / "again.onnx")
+    for again in (tmp_path / "again.onnx", program.proto.SerializeToString()):
+        assert onnxruntime.InferenceSession(again).run(None, {"x": x})[0] == expected
+    np.testing.assert_array_equal(load(tmp_path / "again.onnx")(x)[0], program(x)[0])
+    assert list(verify_file(tmp_path / "again.onnx"))[-1].endswith("returns y: float32[3, 2]")
+
+
+def test_a_changed_matrix_of_maps_stays_a_matrix():
+    with pytest.warns(UserWarning, match="^y: one map"):
+        graph = from_onnx(maps_of_rows("classlabels_int64s", [0, 1]))
+    for proto in (
+        export_onnx(graph.inputs, graph.outputs[0] * 2).proto,
+        export_onnx(graph.inputs, graph.outputs, target="portable").proto,
+    ):
+        assert proto.graph.output[0].type.HasField("tensor_type")
+
+
+def test_optimize_keeps_maps(tmp_path):
+    file, other = tmp_path / "zip.onnx", tmp_path / "optimized.onnx"
+    onnx.save(maps_of_rows("classlabels_int64s", [0, 1]), file)
+    with pytest.warns(UserWarning, match="^y: one map"):
+        optimize_onnx(file, other)
+    assert compare_optimized(file, other, seconds=0.01).difference == 0
+    assert onnx.load(other).graph.output[0].type == onnx.load(file).graph.output[0].type

@@ -16,6 +16,7 @@ from pytensor_onnx.errors import InputError, PyTensorONNXError
 from pytensor_onnx.exporting.files.file_verification import load, run_on_sample
 from pytensor_onnx.exporting.requests.descriptions import describe, describe_given
 from pytensor_onnx.exporting.verification.sampling import Sample
+from pytensor_onnx.graph.model_reading import read_model
 from pytensor_onnx.operators.dims import dims_of
 from pytensor_onnx.running.session import Session
 
@@ -192,7 +193,8 @@ def _timed[T](call: Callable[[], T]) -> tuple[float, T]:
 def _takes(session: Session, model: Path, drawn: Sample) -> bool:
     """Return whether a model runs on a sample."""
     given = dict(zip(drawn.names, drawn.arrays, strict=True))
-    inputs = {v.name: v for v in ir.load(model).graph.inputs if not v.is_initializer()}
+    values = read_model(model).graph.inputs
+    inputs = {str(v.name): v for v in values if not v.is_initializer()}
     if given.keys() != inputs.keys() or not all(_fits(given[k], v) for k, v in inputs.items()):
         return False
     try:
@@ -212,7 +214,7 @@ def _given(file: Path, model: Path) -> Sample:
             arrays = dict(archive)
     except (AttributeError, TypeError, ValueError, OSError, EOFError, BadZipFile) as error:
         raise InputError(f"{file} is no .npz file of arrays: {error}") from error
-    inputs = {str(value.name): value for value in ir.load(model).graph.inputs}
+    inputs = {str(value.name): value for value in read_model(model).graph.inputs}
     problems = [f"there is no input {name!r}" for name in arrays if name not in inputs]
     for name, value in inputs.items():
         if name not in arrays and not value.is_initializer():

@@ -69,6 +69,7 @@ def verify_file(path: str | os.PathLike) -> Iterator[str]:
 
     from pytensor_onnx.exporting.requests.descriptions import describe
     from pytensor_onnx.exporting.verification.model_check import check_model
+    from pytensor_onnx.graph.model_reading import read_model
 
     file = os.fspath(path)
     note = check_model(file, file)
@@ -76,7 +77,7 @@ def verify_file(path: str | os.PathLike) -> Iterator[str]:
     # The stacks of further threads would count as memory of the file.
     session = load(file, threads=1)
     yield "ONNX Runtime loads it"
-    text = ir.load(file).metadata_props.get(METADATA)
+    text = read_model(Path(file)).metadata_props.get(METADATA)
     if text is not None:
         yield run_on_vectors(session, text)
     drawn, results = run_on_sample(session, file)
@@ -95,9 +96,12 @@ def run_on_vectors(session: Session, text: str) -> str:
     VerificationError
         If the vectors cannot be read, the session refuses them, or its results differ.
     """
+    from pytensor_onnx.graph.maps import as_arrays
+
     try:
         vectors = Vectors.of_text(text)
-        results = dict(zip(session.output_names, session.run(vectors.inputs), strict=True))
+        found = as_arrays(session.run(vectors.inputs))
+        results = dict(zip(session.output_names, found, strict=True))
     except PyTensorONNXError as error:
         raise VerificationError(str(error)) from error
     if problems := vectors.problems(results):
@@ -117,6 +121,7 @@ def load(file: str, *, threads: int | None = None, providers: str = "cpu") -> Se
     VerificationError
         If ONNX Runtime refuses the file.
     """
+    from pytensor_onnx.graph.model_reading import read_model
     from pytensor_onnx.running.ort_optimizers import provider_names
     from pytensor_onnx.running.session import Session, SessionOptions
 
@@ -126,8 +131,6 @@ def load(file: str, *, threads: int | None = None, providers: str = "cpu") -> Se
     except (OSError, MemoryError):
         raise
     except Exception as error:
-        from pytensor_onnx.graph.model_reading import read_model
-
         # A file of another kind has an error of its own.
         read_model(Path(file))
         if is_interruption(error):
@@ -149,8 +152,10 @@ def run_on_sample(session: Session, file: str) -> tuple[Sample, list[np.ndarray]
     import onnx_ir as ir
 
     from pytensor_onnx.exporting.verification.sampling import ATTEMPTS, sample
+    from pytensor_onnx.graph.maps import as_arrays
+    from pytensor_onnx.graph.model_reading import read_model
 
-    inputs = [v for v in ir.load(file).graph.inputs if not v.is_initializer()]
+    inputs = [v for v in read_model(Path(file)).graph.inputs if not v.is_initializer()]
     for value in inputs:
         type_ = value.type
         if not isinstance(type_, ir.TensorType) or type_.dtype.numpy().kind not in "biuf":
@@ -162,7 +167,8 @@ def run_on_sample(session: Session, file: str) -> tuple[Sample, list[np.ndarray]
     for attempt in ATTEMPTS:
         try:
             drawn = sample(inputs, attempt)
-            return drawn, session.run(dict(zip(drawn.names, drawn.arrays, strict=True)))
+            results = session.run(dict(zip(drawn.names, drawn.arrays, strict=True)))
+            return drawn, as_arrays(results)
         except Exception as error:
             if is_interruption(error):
                 raise

@@ -20,10 +20,12 @@ from pytensor_onnx.exporting.files.file_latency import measure_latency
 from pytensor_onnx.exporting.files.file_verification import load, run_on_sample
 from pytensor_onnx.exporting.program.export import export_onnx
 from pytensor_onnx.exporting.program.program import ONNXProgram
+from pytensor_onnx.exporting.program.weight_files import write_model
 from pytensor_onnx.exporting.requests.output_names import check_file
 from pytensor_onnx.exporting.verification.array_differences import disagreement, relative_error
 from pytensor_onnx.exporting.verification.file_vectors import METADATA
 from pytensor_onnx.exporting.verification.sampling import KINDS, sample
+from pytensor_onnx.graph.maps import as_arrays
 from pytensor_onnx.graph.model_reading import external_bytes, read_model
 from pytensor_onnx.graph.traversal import operator_counts
 from pytensor_onnx.graph.weights import weight_files
@@ -189,7 +191,8 @@ def compare_optimized(file: Path, optimized: Path, *, seconds: float = 0.5) -> F
         inputs.get(name) == ir.DataType.from_numpy(array.dtype)
         for name, array in zip(drawn.names, drawn.arrays, strict=True)
     ):
-        found = load(str(optimized)).run(dict(zip(drawn.names, drawn.arrays, strict=True)))
+        given = dict(zip(drawn.names, drawn.arrays, strict=True))
+        found = as_arrays(load(str(optimized)).run(given))
         difference = max(map(relative_error, found, expected), default=0.0)
     return FileComparison(
         (first.least_seconds, second.least_seconds),
@@ -310,7 +313,7 @@ def _quantize(program: ONNXProgram, file: Path, feeds: Sequence[Any], *, per_cha
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
     # The tools change a model that is given itself.
-    original = program.save(file.with_suffix(".original.onnx"))
+    original = write_model(file.with_suffix(".original.onnx"), program.model)
     prepared = file.with_suffix(".prepared.onnx")
     quant_pre_process(original, prepared, skip_symbolic_shape=True)
     unsigned = quantization.QuantType.QUInt8

@@ -97,7 +97,15 @@ def _request_for(source: Source, options: ExportOptions) -> Request:
         state=tuple(interface.state.encode([source.values[v] for v in source.updates])),
         name=source.name or (Path(options.path).stem if options.path else "main_graph"),
         is_as_in_file=source.is_as_in_file,
+        maps=_maps_of(source, interface, options),
     )
+
+
+def _maps_of(source: Source, interface: Interface, options: ExportOptions) -> dict[str, Any]:
+    """Return the nodes that make maps of outputs, none where a runtime lacks them."""
+    if options.target != "onnxruntime" or options.precision is not None or not source.is_as_in_file:
+        return {}
+    return {interface.output_tensors[i]: made for i, made in source.maps.items()}
 
 
 def export_graph(
@@ -117,6 +125,7 @@ def export_graph(
     request, updated = with_noise(rng, request, read_updates(updates))
     shared = check_inputs(request.inputs, [*request.results, *updated.values()])
     opaque = [v for v in shared if v not in updated and not has_tensors(v.type)]
+    origins = [getattr(v.tag, AS_IN_FILE, False) for v in request.results]
     source = Source(
         # What no tensor can hold stays an input, which the conversion then refuses with all else.
         inputs=[*request.inputs, *opaque],
@@ -125,7 +134,8 @@ def export_graph(
         # Tensors are copied into the constants and the state.
         values={v: v.get_value(borrow=is_tensor(v.type)) for v in {*shared, *updated}},
         returns_single=request.returns_single,
-        is_as_in_file=all(getattr(v.tag, AS_IN_FILE, False) for v in request.results),
+        is_as_in_file=all(origins),
+        maps={i: made for i, made in enumerate(origins) if not isinstance(made, bool)},
     )
     options = replace(
         options,

@@ -28,6 +28,7 @@ from pytensor_onnx.exporting.requests.state_files import write_state
 from pytensor_onnx.exporting.verification.divergence import Conversion
 from pytensor_onnx.exporting.verification.file_vectors import METADATA, Vectors
 from pytensor_onnx.exporting.verification.results import ValueDifference, Verification
+from pytensor_onnx.graph.maps import add_maps
 from pytensor_onnx.graph.traversal import function_sizes, operator_counts
 from pytensor_onnx.graph.weights import weight_bytes
 from pytensor_onnx.progress import working
@@ -90,7 +91,14 @@ class ONNXProgram(Runner):
     @property
     def proto(self) -> onnx.ModelProto:
         """The model as a protobuf message."""
-        return ir.to_proto(self._file_model())
+        proto = ir.to_proto(self._file_model())
+        add_maps(proto, self._maps)
+        return proto
+
+    @property
+    def _maps(self) -> Mapping[str, Any]:
+        request = self.conversion.request
+        return {} if request is None else request.maps
 
     def _file_model(self) -> ir.Model:
         """Return the model as files have it."""
@@ -148,7 +156,7 @@ class ONNXProgram(Runner):
         if vectors:
             model = model.clone()
             model.metadata_props[METADATA] = self._vectors().to_text()
-        return write_model(path, model)
+        return write_model(path, model, self._maps)
 
     def page(self, *, height: int = 640, **description: Any) -> Page:
         """Return a page that runs the model in the browser, without Python and without a server.
@@ -180,7 +188,7 @@ class ONNXProgram(Runner):
         from pytensor_onnx.web.site import make_page
 
         with tempfile.TemporaryDirectory() as folder:
-            file = self.save(Path(folder, "model.onnx"))
+            file = write_model(Path(folder, "model.onnx"), self.model)
             state = write_state(Path(folder, "state.npz"), self.state, 0) if self.state else None
             return make_page(file, page=description, state=state, height=height)
 

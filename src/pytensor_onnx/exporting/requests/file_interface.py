@@ -52,6 +52,7 @@ class Source:
     name: str | None = None
     dynamic: list[Collection[int]] = field(default_factory=list)
     is_as_in_file: bool = False
+    maps: dict[int, Any] = field(default_factory=dict)
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -131,6 +131,8 @@ class Request:
         Name of the graph.
     is_as_in_file
         Whether the graph is that of an imported file, as it is: its user wrote no operation.
+    maps
+        The nodes that make maps of outputs in files, by the names of these.
     """
 
     interface: Interface
@@ -140,6 +142,7 @@ class Request:
     state: tuple[np.ndarray, ...]
     name: str
     is_as_in_file: bool = False
+    maps: Mapping[str, Any] = field(default_factory=dict)
 
     def part(self, inputs: Sequence[int], results: Sequence[int], *, single: bool) -> Request:
         """Return the request for some of the inputs and results."""

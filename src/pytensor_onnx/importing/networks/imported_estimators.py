@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+from pytensor.raise_op import Assert
 from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
@@ -125,10 +126,14 @@ def one_hot_encoder(
     """Return ones at the categories of numbers, along a new last axis."""
     if cats_strings:
         raise UnsupportedCase("its categories are strings", "encode categories as integers")
-    if not zeros:
-        raise UnsupportedCase("it fails for other categories (zeros=0), and PyTensor does not")
     categories = pt.constant(np.asarray(cats_int64s, dtype="int64"))
-    return pt.eq(x.astype("int64")[..., None], categories).astype("float32")
+    is_category = pt.eq(x.astype("int64")[..., None], categories)
+    if not zeros:
+        is_known = pt.all(pt.any(is_category, axis=-1))
+        is_category = Assert("a number is none of the categories of OneHotEncoder")(
+            is_category, is_known
+        )
+    return is_category.astype("float32")
 
 
 @onnx_import("FeatureVectorizer", domain=MACHINE_LEARNING)

@@ -26,6 +26,7 @@ from pytensor_onnx.errors import (
     UnsupportedTypeError,
     did_you_mean,
 )
+from pytensor_onnx.graph.maps import MAPS
 from pytensor_onnx.graph.model_reading import state_pairs
 from pytensor_onnx.importing.registry.bodies import VariableList, flat
 from pytensor_onnx.importing.registry.import_problems import (
@@ -347,10 +348,15 @@ def build_graph(
             outputs.append(_named(result, str(value.name), inputs))
     updates.update(_generators(flat(results)))
     if not any(isinstance(v, Variable) for v in given.values()):
-        for variable in outputs:
-            if isinstance(variable, Variable):
-                setattr(variable.tag, AS_IN_FILE, True)
+        _note_file(outputs, source.model.meta.get(MAPS, {}))
     return BuiltGraph(inputs, outputs, updates, _dynamic_axes(free))
+
+
+def _note_file(outputs: Sequence[Any], maps: Mapping[str, Any]) -> None:
+    """Note that outputs are those of a file, with the nodes that make maps of them there."""
+    for variable in outputs:
+        if isinstance(variable, Variable):
+            setattr(variable.tag, AS_IN_FILE, maps.get(str(variable.name), True))
 
 
 def _set_traces(results: Sequence[Variable]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import onnx_ir as ir
 
 from pytensor_onnx.errors import ArgumentError, PyTensorONNXError, did_you_mean
+from pytensor_onnx.graph.maps import MAPS, deserialized
 from pytensor_onnx.graph.model_reading import parse_model, read_model as read_model_file
 from pytensor_onnx.graph.weights import weight_files
 from pytensor_onnx.importing.registry.operator_imports import MACHINE_LEARNING
@@ -22,7 +23,6 @@ FIRST_OPSET = 7
 
 _INTEGER_LABELS = {"TreeEnsembleClassifier": "classlabels_int64s"}
 """Attributes of labels that are not named as others."""
-_OF_MAPS = ("map_type", "sequence_type")
 _KINDS = "a path, bytes, onnx.ModelProto, onnx_ir.Model or ONNXProgram"
 
 
@@ -51,17 +51,21 @@ def read_model(source: Any) -> ir.Model:
     if isinstance(source, str | os.PathLike):
         model = _with_arrays(_read_file(Path(source)))
     elif isinstance(source, bytes | bytearray | memoryview):
-        model = _with_arrays(_read(parse_model, bytes(source)))
+        model = _with_arrays(parse_model(bytes(source)))
         _check(model, "the bytes")
     elif isinstance(source, ir.Model):
         model = source
     elif isinstance(getattr(source, "model", None), ir.Model):
         model = source.model
     elif type(source).__name__ == "ModelProto":
-        model = ir.serde.deserialize_model(_without_maps(source))
+        model = deserialized(source)
     else:
         raise ArgumentError(f"from_onnx takes {_KINDS}; got {type(source).__name__}")
-    return _in_order(_converted(model))
+    _warn_of_maps(model)
+    maps = model.meta.get(MAPS, {})
+    model = _in_order(_converted(model))
+    model.meta[MAPS] = maps
+    return model
 
 
 def _with_arrays(model: ir.Model) -> ir.Model:
@@ -113,7 +117,7 @@ def _has_slopes_of_channels(node: ir.Node) -> bool:
 
 
 def _read_file(path: Path) -> ir.Model:
-    model = _read(read_model_file, path)
+    model = read_model_file(path)
     _check(model, str(path))
     folder = path.parent.resolve()
     for file in weight_files(model, path):
@@ -122,56 +126,15 @@ def _read_file(path: Path) -> ir.Model:
     return model
 
 
-def _read(reader: Callable[[Any], ir.Model], source: Path | bytes) -> ir.Model:
-    """Return a model, that with matrices in place of maps where the reader refuses maps."""
-    try:
-        return reader(source)
-    except PyTensorONNXError as error:
-        if not isinstance(error.__cause__, ir.serde.SerdeError):
-            raise
-        import onnx
-
-        is_file = isinstance(source, Path)
-        proto = onnx.load(source) if is_file else onnx.load_model_from_string(source)
-        found = _without_maps(proto)
-        if found is proto:
-            raise
-        return ir.serde.deserialize_model(found)
-
-
-def _without_maps(proto: Any) -> Any:
-    """Return a model with the matrix before each ZipMap in place of its list of maps.
-
-    scikit-learn's converter writes the probabilities of classes as one map for each row.
-    """
-    maps = {
-        value.name for value in proto.graph.output if value.type.WhichOneof("value") in _OF_MAPS
-    }
-    makers = {
-        node.output[0]: node
-        for node in proto.graph.node
-        if node.op_type == "ZipMap" and node.domain == MACHINE_LEARNING
-    }
-    if not maps & makers.keys():
-        return proto
-    model = type(proto)()
-    model.CopyFrom(proto)
-    for node in model.graph.node:
-        if node.output and node.output[0] in maps & makers.keys():
-            node.op_type, node.domain = "Identity", ""
-            node.ClearField("attribute")
-    for value in model.graph.output:
-        if value.name in makers:
-            value.type.Clear()
-            value.type.tensor_type.elem_type = ir.DataType.FLOAT.value
-    names = ", ".join(sorted(maps & makers.keys()))
-    warnings.warn(
-        f"{names}: one map for each row in the file, imported as the matrix of the probabilities. "
-        "The converter writes the matrix with options={'zipmap': False}",
-        UserWarning,
-        skip_file_prefixes=NOT_OF_USERS,
-    )
-    return model
+def _warn_of_maps(model: ir.Model) -> None:
+    if names := ", ".join(sorted(model.meta.get(MAPS, ()))):
+        warnings.warn(
+            f"{names}: one map for each row in the file, imported as the matrix of the "
+            "probabilities; a file of the unchanged graph has the maps again. The converter writes "
+            "the matrix with options={'zipmap': False}",
+            UserWarning,
+            skip_file_prefixes=NOT_OF_USERS,
+        )
 
 
 def cut(model: ir.Model, given: Collection[str], outputs: Sequence[str] | None) -> ir.Model:
@@ -221,6 +184,7 @@ def cut(model: ir.Model, given: Collection[str], outputs: Sequence[str] | None) 
     made = ir.Model(part, ir_version=model.ir_version, functions=list(model.functions.values()))
     made.opset_imports.update(model.opset_imports)
     made.metadata_props.update(model.metadata_props)
+    made.meta[MAPS] = model.meta.get(MAPS, {})
     return made
 
 
