@@ -142,7 +142,7 @@ def test_a_strongly_correlated_normal_has_its_moments_and_short_trajectories():
         results = program(seed=np.arange(4), warmup=600, draws=1000)
         found[metric] = dict(zip(names, results, strict=True))
     steps = {metric: x["n_steps"].mean() for metric, x in found.items()}
-    assert steps["low_rank"] < 0.3 * steps["diagonal"]
+    assert steps["low_rank"] < 0.4 * steps["diagonal"]
     assert steps["low_rank"] < 6
     drawn = found["low_rank"]
     assert not drawn["diverging"].any()

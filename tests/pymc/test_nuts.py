@@ -77,7 +77,7 @@ def trajectory(
     forwards: np.ndarray,
     root: np.ndarray = ROOT,
     *,
-    with_halves: bool = False,
+    with_halves: bool = True,
 ) -> tuple[int, int, bool]:
     """Return the depth, the number of steps and whether it diverges."""
     value, _ = numpy_density(x)
@@ -185,9 +185,9 @@ def test_trajectories_with_a_correction_are_those_of_a_dense_mass_matrix():
         (start, momenta), uniform = numbers
         found = call(start, momenta, size, uniform, vectors, stretches)
         forwards = uniform[:, 0] < 0.5
-        expected = trajectory(start, size, momenta, forwards, root, with_halves=True)
+        expected = trajectory(start, size, momenta, forwards, root)
         assert (found[1], found[2], found[4]) == expected
-        turned += trajectory(start, size, momenta, forwards, root) != expected
+        turned += trajectory(start, size, momenta, forwards, root, with_halves=False) != expected
     assert turned >= 5
 
 
@@ -246,34 +246,27 @@ def test_acceptance_below_rounding_counts_as_none():
     assert weight >= acceptance
 
 
-def compared_leaves(is_kept: np.ndarray, bounds: np.ndarray) -> set[tuple[int, int]]:
-    held: dict[int, int] = {}
-    pairs = set()
-    for leaf, (kept, bound) in enumerate(zip(is_kept, bounds, strict=True)):
-        held.update(dict.fromkeys(np.flatnonzero(kept), leaf))
-        pairs |= {(held[row], leaf) for row in np.flatnonzero(bound == 0)}
-    return pairs
-
-
 @pytest.mark.parametrize("max_depth", [1, 2, 3, 5, 8])
-def test_halves_of_sub_trees_are_compared_alike_in_both_directions_of_time(max_depth):
+def test_sub_trees_and_their_halves_are_compared_alike_in_both_directions_of_time(max_depth):
     n = 2 ** (max_depth - 1)
-    found = compared_leaves(*leaf_tables(max_depth, with_halves=True))
+    held: dict[int, int] = {}
+    found = set()
+    for leaf, (kept, compared) in enumerate(zip(*leaf_tables(max_depth), strict=True)):
+        held.update(dict.fromkeys(np.flatnonzero(kept), leaf))
+        found |= {(held[row], leaf) for row in np.flatnonzero(compared)}
     assert found == {(n - 1 - last, n - 1 - first) for first, last in found}
-    expected = compared_leaves(*leaf_tables(max_depth))
-    for level in range(2, max_depth):
+    expected = set()
+    for level in range(1, max_depth):
         size, half = 2**level, 2 ** (level - 1)
         for first in range(0, n, size):
-            expected |= {(first, first + half), (first + half - 1, first + size - 1)}
+            last = first + size - 1
+            expected |= {(first, last), (first, first + half), (first + half - 1, last)}
     assert found == expected
 
 
-@pytest.mark.parametrize("max_depth", [1, 2, 5, 8])
-def test_every_sub_tree_is_compared_with_its_first_leaf(max_depth):
-    is_kept, bounds = leaf_tables(max_depth)
-    held: dict[int, int] = {}
-    for leaf, (kept, bound) in enumerate(zip(is_kept, bounds, strict=True)):
-        held.update(dict.fromkeys(np.flatnonzero(kept), leaf))
-        found = {held[row] for row in np.flatnonzero(bound == 0)}
-        levels = range(1, max_depth)
-        assert found == {leaf + 1 - 2**k for k in levels if (leaf + 1) % 2**k == 0}
+@pytest.mark.parametrize("max_depth", [2, 3, 5, 8])
+def test_a_tree_of_each_depth_uses_the_first_rows(max_depth):
+    is_kept, is_compared = leaf_tables(max_depth)
+    for depth in range(1, max_depth):
+        assert not is_compared[: 2**depth, 2 * depth - 1 :].any()
+        assert not is_kept[: 2**depth - 1, 2 * depth - 1 :].any()

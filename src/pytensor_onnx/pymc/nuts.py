@@ -167,14 +167,14 @@ class Leaves(NamedTuple):
 
 
 class _Level(NamedTuple):
-    """For a leaf, which level of the tree keeps it, and bounds of rates beside each level."""
+    """For a leaf, which row keeps it, and bounds of rates beside each row, -inf for none."""
 
     is_kept: TensorVariable
     bounds: TensorVariable
 
 
 class _Kept(NamedTuple):
-    """Position and momentum of the first leaf of a sub-tree, for each level of the tree."""
+    """Positions and momenta of the leaves that later ones are compared with."""
 
     positions: TensorVariable
     momenta: TensorVariable
@@ -188,7 +188,7 @@ def grow(
     grows: TensorVariable,
     doubling: Doubling,
     max_depth: int,
-) -> tuple[Growth, _Kept | None]:
+) -> tuple[Growth, _Kept]:
     """Take leapfrog steps from an end of each trajectory, forwards in time.
 
     The steps are the leaves of a binary tree. It is built without recursion (D. Phan, N. Pradhan,
@@ -197,10 +197,10 @@ def grow(
     if the distance of its ends would shrink in time at either end (M. D. Hoffman, A. Gelman, JMLR
     15 (2014) 1593, equation 9).
 
-    With a correction, the first points of the two halves of a sub-tree are compared too, and the
-    last points: points that move around a mode in circles, all coordinates at one rate, else miss
-    the U-turn where a trajectory is about as long as a circle. A sub-tree is judged alike in both
-    directions of time, as the balance of NUTS requires.
+    The first points of the two halves of a sub-tree are compared too, and the last points: points
+    that move around a mode in circles, all coordinates at one rate, else miss the U-turn where a
+    trajectory is about as long as a circle. A sub-tree is judged alike in both directions of time,
+    as the balance of NUTS requires.
 
     All chains take steps until none grows; the steps of a chain that has ended do not count.
 
@@ -224,28 +224,25 @@ def grow(
     growth
         Sums over the leaves, and one of them.
     first
-        The first leaf, with a correction.
+        The first leaf.
     """
-    has_halves = bool(dynamics.correction)
-    rows = leaf_tables(max_depth, with_halves=has_halves)
-    ranks = dynamics.origin.type.ndim, dynamics.energy.type.ndim
     depth, n_steps, uniforms = doubling
-    n_rows = pt.maximum(2 * depth, 1) if has_halves else depth
-    tables = _Level(
-        *(
-            pt.constant(np.expand_dims(row, tuple(range(2, 2 + rank))))[:n_steps, :n_rows]
-            for row, rank in zip(rows, ranks, strict=True)
-        )
+    n_rows = pt.maximum(2 * depth - 1, 1)
+    chains = (1,) * dynamics.energy.type.ndim
+    is_kept, is_compared = (
+        pt.constant(table.reshape(*table.shape, *chains))[:n_steps, :n_rows]
+        for table in leaf_tables(max_depth)
     )
+    level = _Level(is_kept[..., None], pt.switch(is_compared, np.float64(0.0), -np.inf))
     kept = pt.zeros((n_rows, *dynamics.origin.shape))
     end, last, grows, *traces = iterate(
         partial(_leap, density),
         [end, _Kept(kept, kept), grows],
         [dynamics, *data],
         n_steps=n_steps,
-        sequences=[tables],
+        sequences=[level],
     )
-    first = _Kept(last.positions[0], last.momenta[0]) if has_halves else None
+    first = _Kept(last.positions[0], last.momenta[0])
     return _growth(Leaves(*traces), end, grows, dynamics, uniforms[1]), first
 
 
@@ -344,57 +341,49 @@ def shrinking_rates(
     return pt.minimum((distance * first).sum(axis=-1), (distance * second).sum(axis=-1))
 
 
-def leaf_tables(max_depth: int, *, with_halves: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each leaf of a tree which row keeps it, and bounds of rates beside each row.
+def leaf_tables(max_depth: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return for each leaf of a tree which row keeps it, and with which rows it is compared.
 
-    An even leaf begins sub-trees; it is kept in the row of the number of ones in the binary form of
-    half its number. An odd leaf that ends in k ones completes sub-trees of 2, 4, …, 2**k leaves,
-    whose first leaves are in the last k of the rows up to that of the leaf before; it is not kept.
-    A tree of depth d uses the first 2**d leaves and d rows.
+    An even leaf begins sub-trees; it is kept in the row of twice the number of ones in the binary
+    form of half its number, and compared with the row two before, as the first leaf of a second
+    half. An odd leaf that ends in k ones completes sub-trees of 2, 4, …, 2**k leaves, whose first
+    leaves are in the last k of the even rows up to that of the leaf before, and whose first halves
+    of 2, …, 2**(k-1) leaves have their last leaves in rows 1, 3, …, 2*k-3; it is kept in row
+    2*k-1, as the last leaf of a first half. A tree of depth d uses the first 2**d leaves and 2*d-1
+    rows, at least one.
 
     Parameters
     ----------
     max_depth
         Largest depth of a trajectory; half of a trajectory is one tree.
-    with_halves
-        Whether the two first leaves of the halves of a sub-tree are compared, and the two last
-        ones, for halves of at least two leaves. Rows are then even ones; an odd row has the last
-        leaf of a first half, by the logarithm of its size.
 
     Returns
     -------
-    is_kept
+    is_kept, is_compared
         bool of shape (leaves, rows).
-    bounds
-        float64 of that shape, zero for rows to compare with, else minus infinity.
 
     Examples
     --------
-    >>> is_kept, bounds = leaf_tables(3)
+    >>> is_kept, is_compared = leaf_tables(3)
     >>> is_kept.astype(int).tolist()
-    [[1, 0], [0, 0], [0, 1], [0, 0]]
-    >>> np.isfinite(bounds).astype(int).tolist()
-    [[0, 0], [1, 0], [0, 0], [1, 1]]
+    [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]]
+    >>> is_compared.astype(int).tolist()
+    [[0, 0, 0], [1, 0, 0], [1, 0, 0], [1, 1, 1]]
     """
-    n, n_rows = 2 ** (max_depth - 1), max(max_depth - 1, int(with_halves))
-    is_kept, bounds = np.zeros((n, n_rows), "bool"), np.full((n, n_rows), -np.inf)
-    keeps_half, half_bounds = is_kept.copy(), bounds.copy()
-    for leaf in range(n):
-        last = (leaf >> 1).bit_count()
+    shape = 2 ** (max_depth - 1), 2 * max(max_depth - 1, 1) - 1
+    is_kept, is_compared = np.zeros(shape, "bool"), np.zeros(shape, "bool")
+    for leaf in range(shape[0]):
+        n_ones = (leaf >> 1).bit_count()
         if leaf % 2 == 0:
-            is_kept[leaf, last : last + 1] = True
-            if with_halves and last:
-                bounds[leaf, last - 1] = 0.0
+            is_kept[leaf, 2 * n_ones] = True
+            is_compared[leaf, 2 * n_ones - 2 :][: bool(n_ones)] = True
             continue
-        completed = (~leaf & (leaf + 1)).bit_length() - 1
-        bounds[leaf, last - completed + 1 : last + 1] = 0.0
-        keeps_half[leaf, completed : completed + 1] = True
-        half_bounds[leaf, 1:completed] = 0.0
-    if not with_halves:
-        return is_kept, bounds
-    tables = (is_kept, keeps_half), (bounds, half_bounds)
-    first, second = (np.stack(pair, axis=2).reshape(n, 2 * n_rows) for pair in tables)
-    return first, second
+        n_completed = (~leaf & (leaf + 1)).bit_length() - 1
+        is_compared[leaf, 2 * (n_ones - n_completed + 1) : 2 * n_ones + 1 : 2] = True
+        is_compared[leaf, 1 : 2 * n_completed - 2 : 2] = True
+        # The last leaf of all is kept in no row.
+        is_kept[leaf, 2 * n_completed - 1 :][:1] = True
+    return is_kept, is_compared
 
 
 class State(NamedTuple):
@@ -559,11 +548,10 @@ def _double(
     is_taken = (to_sample * now.weight < half.weight) & (half.grows > 0.0)
     distance = near.position - far.position
     rates = shrinking_rates(distance, near.momentum, far.momentum)
-    if first is not None:
-        way = near.position - start.position
-        rates = pt.minimum(rates, shrinking_rates(way, near.momentum, start.momentum))
-        way = first.positions - far.position
-        rates = pt.minimum(rates, shrinking_rates(way, first.momenta, far.momentum))
+    way = near.position - start.position
+    rates = pt.minimum(rates, shrinking_rates(way, near.momentum, start.momentum))
+    way = first.positions - far.position
+    rates = pt.minimum(rates, shrinking_rates(way, first.momenta, far.momentum))
     grows = pt.switch(rates <= 0.0, 0.0, half.grows)
     after = Trajectory(
         near,
