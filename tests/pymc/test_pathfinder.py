@@ -160,6 +160,77 @@ def test_points_start_chains():
     assert abs(drawn["mu"].mean() - 4.4) < 1.5
 
 
+def two_modes():
+    """Modes at -1 and 1, on both sides of the initial point, of which the first has 1 ‰."""
+    with pm.Model() as model:
+        x = pm.Flat("x")
+        terms = [np.log([0.001, 0.999][i]) - 50 * (x - [-1, 1][i]) ** 2 for i in range(2)]
+        pm.Potential("modes", pm.math.logaddexp(*terms))
+    return model
+
+
+@pytest.mark.slow
+def test_chains_start_in_the_mode_that_most_of_the_mass_has():
+    """A chain has four paths, each of which finds either mode: the better one in 15 of 16."""
+    seeds = np.arange(40)
+    shares = []
+    for start in (False, "pathfinder"):
+        sampler = export_sampler(two_modes(), start=start, lockstep=False, verify=False)
+        found = call(sampler, seed=seeds, warmup=20, draws=1)
+        assert found["finite_start"].all()
+        shares.append((found["x"] < 0).mean())
+    assert shares[0] > 0.3
+    assert shares[1] < 0.2
+    # A chain depends on its own seed.
+    again = call(sampler, seed=seeds[5:7], warmup=20, draws=1)
+    np.testing.assert_array_equal(again["x"], found["x"][5:7])
+
+
+@pytest.mark.slow
+def test_starts_are_draws_of_the_posterior():
+    sampler = export_sampler(normal_model(), start="pathfinder", unconstrained=True, verify=False)
+    for y in (np.arange(3.0), np.array([4.0, -2.0, 7.0, 1.0, 0.5])):
+        precision = 1 / 4 + len(y)
+        found = call(sampler, seed=np.arange(300), warmup=0, draws=1, y=y)
+        # The first draw is of a short trajectory from the start.
+        z = (found["mu"][:, 0] - (1 / 4 + y.sum()) / precision) * np.sqrt(precision)
+        assert stats.kstest(z, "norm").pvalue > 1e-4
+    _, region = region_of_all(sampler.proto)
+    assert region is not None
+    assert call(sampler, seed=np.zeros(0, "int64"), warmup=2, draws=3, y=y)["mu"].shape == (0, 3)
+
+
+@pytest.mark.slow
+def test_chains_with_an_edge_beside_them_start_within_it():
+    """No normal distribution has a finite ELBO."""
+    with pm.Model() as model:
+        x = pm.Normal("x", shape=2)
+        pm.Potential("edge", pm.math.switch(pm.math.all(x > -0.1), 0.0, -np.inf))
+    sampler = export_sampler(model, start="pathfinder", verify=False)
+    found = call(sampler, seed=np.arange(6), warmup=100, draws=50)
+    assert found["finite_start"].all()
+    assert (found["x"] > -0.1).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lockstep", [True, False])
+def test_chains_from_paths_go_on_from_a_state(lockstep):
+    sampler = export_sampler(
+        normal_model(), start="pathfinder", state=True, lockstep=lockstep, verify=False
+    )
+    inputs = {"seed": [1, 2], "warmup": 60, "y": np.arange(3.0)}
+    nothing = np.zeros((0, 6))
+    whole, first = (call(sampler, draws=n, state=nothing, **inputs) for n in (50, 30))
+    second = call(sampler, draws=20, state=first["next_state"], **inputs)
+    joined = np.concatenate([first["mu"], second["mu"]], axis=1)
+    np.testing.assert_array_equal(joined, whole["mu"])
+
+
+def test_other_starts_are_refused():
+    with pytest.raises(ArgumentError, match="start='mode': give one of 'pathfinder'"):
+        export_sampler(normal_model(), start="mode")
+
+
 def test_a_file_runs_as_one_region(normal):
     _, region = region_of_all(normal.proto)
     assert region is not None

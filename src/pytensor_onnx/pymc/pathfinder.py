@@ -53,6 +53,9 @@ PATH = "path"
 ELBO_DRAWS = 20
 """Draws that a distribution on a path is judged by."""
 
+PATHS_OF_CHAIN, DRAWS_OF_PATH = 4, 25
+"""Paths of a chain that starts at one of their draws, and draws of each."""
+
 _JITTERS, _NORMALS, _DRAWS, _CHOICES = 2**29 + 1, 2**29 + 2, 2**29 + 3, 2**29 + 4
 """Streams of random numbers: starts, judgements, draws of a path, and draws among all paths."""
 
@@ -133,7 +136,7 @@ def export_pathfinder(
     graph, wanted = to_draw.graph, to_draw.wanted
     seed, n_draws = pt.lvector("seed"), pt.lscalar("draws")
     density, given_data = density_of(graph, lockstep=False)
-    points, lp, log_ratios, elbo, n_steps = paths(
+    points, lp, log_ratios, _, elbo, n_steps = paths(
         density, given_data, initial_point_of(graph), seed, n_draws
     )
     size = points.shape[2]
@@ -177,7 +180,9 @@ def paths(
     seed: TensorVariable,
     n_draws: TensorVariable,
 ) -> list[TensorVariable]:
-    """Return the draws of each path, their log-densities and ratios, the ELBO, and the steps.
+    """Return the draws of each path, their log-densities and ratios, means, ELBOs, and steps.
+
+    The mean of a path without an ELBO is its start.
 
     Parameters
     ----------
@@ -209,7 +214,8 @@ def paths(
         has_draws = is_finite & (best.elbo > -np.inf)
         # A draw whose density is not a number has no weight.
         has_weight = has_draws & ~pt.isnan(log_ratios)
-        return [points, lp, pt.switch(has_weight, log_ratios, -np.inf), best.elbo, n_steps]
+        weighted = pt.switch(has_weight, log_ratios, -np.inf)
+        return [points, lp, weighted, best.mean, best.elbo, n_steps]
 
     results = pytensor.scan(
         of_path,
@@ -218,11 +224,50 @@ def paths(
         return_updates=False,
         name="paths",
     )
-    points, lp, log_ratios, elbo, n_steps = results
+    points, lp, log_ratios, means, elbo, n_steps = results
     # A loop over no paths has lost the sizes of a row.
-    shape = seed.shape[0], n_draws
-    points = points.reshape((*shape, center.shape[0]))
-    return [points, lp.reshape(shape), log_ratios.reshape(shape), elbo, n_steps]
+    n_paths, size = seed.shape[0], center.shape[0]
+    shape = n_paths, n_draws
+    points, means = points.reshape((*shape, size)), means.reshape((n_paths, size))
+    return [points, lp.reshape(shape), log_ratios.reshape(shape), means, elbo, n_steps]
+
+
+def starts_by_paths(
+    density: Density,
+    data: Sequence[TensorVariable],
+    center: TensorVariable,
+    seed: TensorVariable,
+) -> TensorVariable:
+    """Return a start for each chain: a draw from those of four paths, by its importance weight.
+
+    A chain of whose draws none has a weight starts where its first path does.
+
+    Parameters
+    ----------
+    density, data, center
+        As for `paths`.
+    seed
+        int64 vector, a number for each chain. The start depends on the chain's own seed only.
+    """
+    n_chains, size = seed.shape[0], center.shape[0]
+    of_paths = (PATHS_OF_CHAIN * seed[:, None] + np.arange(PATHS_OF_CHAIN)).ravel()
+    n_draws = pt.constant(np.int64(DRAWS_OF_PATH))
+    points, _, log_ratios, means, _, _ = paths(density, data, center, of_paths, n_draws)
+    n_points = PATHS_OF_CHAIN * DRAWS_OF_PATH
+    log_ratios = log_ratios.reshape((n_chains, n_points))
+    largest = log_ratios.max(axis=1, keepdims=True)
+    sums = pt.cumsum(pt.exp(log_ratios - largest), axis=1)
+    uniforms = pytensor.scan(
+        lambda one: StandardUniform("float64")(state_of_seed(one, _CHOICES), pt.constant(1))[1][0],
+        [seed],
+        return_updates=False,
+        name="numbers",
+    )
+    place = pt.argmax(sums > uniforms[:, None] * sums[:, -1:], axis=1)
+    chains = pt.arange(n_chains)
+    chosen = points.reshape((n_chains * n_points, size))[chains * n_points + place]
+    has_weight = largest > -np.inf
+    return pt.switch(has_weight, chosen, means[chains * PATHS_OF_CHAIN])
 
 
 def _best_of_path(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from pytensor.conditional.op import ifelse
 from pytensor.graph.traversal import ancestors
 from pytensor.scan.op import Scan
 from pytensor.tensor.variable import TensorConstant, TensorVariable
@@ -40,9 +41,13 @@ from pytensor_onnx.pymc.inputs import Inputs
 from pytensor_onnx.pymc.making import Details, make_program, read_options
 from pytensor_onnx.pymc.model_arguments import read_choice
 from pytensor_onnx.pymc.model_graphs import POINT, ModelGraph
+from pytensor_onnx.pymc.pathfinder import starts_by_paths
 
 METRICS = ("diagonal", "low_rank")
 """Metrics of the sampler."""
+
+PATHFINDER = "pathfinder"
+"""Value of ``start`` for chains that start at draws of Pathfinder."""
 
 LOCKSTEP = 200
 """Elements of the largest array of a model whose chains take their steps together.
@@ -60,7 +65,7 @@ def export_sampler(
     *,
     variables: Sequence[str] | None = None,
     unconstrained: bool = False,
-    start: bool = False,
+    start: bool | str = False,
     state: bool = False,
     diagnostics: bool = False,
     data: str | Iterable[str] = "inputs",
@@ -97,7 +102,10 @@ def export_sampler(
     start
         Whether the file has an input ``start``, one point for each chain. Without it, chains start
         around the initial point of the model, each coordinate moved by a uniform number in (-1, 1),
-        up to 100 times until the log-density and its gradient are finite.
+        up to 100 times until the log-density and its gradient are finite. With ``"pathfinder"``
+        four paths of `export_pathfinder` go from there for each chain, within the file. The chain
+        starts at one of their draws, chosen by importance weights: near the posterior, and not in
+        a minor mode if one of the paths finds a better one.
     state
         Whether the file has an input ``state`` and an output ``next_state``, a row for each chain:
         its position, gradient and scales, eigenvectors and stretches of a low-rank metric,
@@ -162,6 +170,8 @@ def export_sampler(
     read = read_options("export_sampler", path, verify, {"precision": "float64", **options})
     check_numbers(max_tree_depth, target_accept)
     read_choice(metric, METRICS, "metric")
+    if not isinstance(start, bool):
+        read_choice(start, (PATHFINDER,), "start")
     low_rank = metric == "low_rank"
     to_draw = model_to_draw(model, data, variables, probabilities=probabilities)
     graph = to_draw.graph
@@ -172,9 +182,10 @@ def export_sampler(
     density, further = density_of(graph, lockstep=lockstep)
     seed, n_warmup, n_draws = pt.lvector("seed"), pt.lscalar("warmup"), pt.lscalar("draws")
     shape = (None, *graph.point.type.shape)
-    starts = pt.tensor("start", dtype="float64", shape=shape) if start else None
+    starts = pt.tensor("start", dtype="float64", shape=shape) if start is True else None
     rows = pt.matrix(STATE, dtype="float64") if state else None
-    requested = Requested(seed, n_warmup, n_draws, starts, rows)
+    found = _found_starts(graph, seed, rows) if start == PATHFINDER else starts
+    requested = Requested(seed, n_warmup, n_draws, found, rows)
     settings = Settings(lockstep, max_tree_depth, target_accept, low_rank)
     results = sample_chains(density, initial_point_of(graph), requested, further, settings)
     positions = results.pop(POSITION)
@@ -188,6 +199,8 @@ def export_sampler(
     description: dict[str, Any] = {"max_tree_depth": max_tree_depth, "target_accept": target_accept}
     if settings.low_rank:
         description["metric"] = metric
+    if start == PATHFINDER:
+        description["start"] = PATHFINDER
     if diagnostics:
         description["diagnostics"] = [*told]
     return make_program(
@@ -204,6 +217,17 @@ def export_sampler(
             share_data=share_data,
         ),
     )
+
+
+def _found_starts(
+    graph: ModelGraph, seed: TensorVariable, rows: TensorVariable | None
+) -> TensorVariable:
+    """Return the starts that Pathfinder finds, or zeros for chains that go on from a state."""
+    density, further = density_of(graph, lockstep=False)
+    starts = starts_by_paths(density, further, initial_point_of(graph), seed)
+    if rows is not None:
+        starts = ifelse(rows.shape[0] > 0, pt.zeros_like(starts), starts)
+    return pt.specify_shape(starts, (None, *graph.point.type.shape))
 
 
 def _largest_array(graph: ModelGraph) -> int:
