@@ -1,7 +1,9 @@
 """Operators of ONNX Runtime that its own tools and those for PyTorch write equal its results."""
 
 from collections import Counter
-from typing import Any
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -123,6 +125,20 @@ CASES: dict[str, tuple[dict[str, Any], list[Any], int]] = {
         [X, floats(2, 5, 4), floats(2, 5, 4), floats(12), None, floats(1, 2, 3, 5)],
         3,
     ),
+    "QAttention": (
+        {"num_heads": 2},
+        [
+            levels(2, 3, 4),
+            levels(4, 12, dtype="int8") // 2,
+            floats(12),
+            S,
+            np.full(12, 0.01, "float32"),
+            PADDING.sum(axis=1).astype("int32"),
+            ZERO,
+            np.zeros(12, "int8"),
+        ],
+        1,
+    ),
     "RotaryEmbedding": ({}, [X, np.array([[0, 2, 1], [5, 4, 3]]), COSINES, SINES], 1),
 }
 LEVELS = {"QLinearAdd", "QLinearAveragePool", "QLinearLeakyRelu", "QLinearMul"} | {
@@ -211,3 +227,154 @@ def test_gradients_are_those_of_the_formula(operator):
         values.append(float(run(*arrays)[0]))
     slope = (values[0] - values[1]) / 2e-2
     np.testing.assert_allclose((gradient * direction).sum(), slope, rtol=2e-2)
+
+
+ANGLES = floats(16, 8), floats(16, 8)
+
+
+class Step(NamedTuple):
+    """A call of GroupQueryAttention: lengths of the query and the past, and all that it takes."""
+
+    steps: int
+    past: int | None
+    last: list[int]
+    total: int
+    attributes: Mapping[str, Any] = MappingProxyType({})
+    operands: Mapping[int, np.ndarray] = MappingProxyType({})
+    positions: np.ndarray | None = None
+
+
+# Of heads of 16 numbers, 4 of queries and 2 of keys; positions of operands by number.
+STEPS = {
+    "prompt": Step(5, None, [4, 4], 5),
+    "prompt with an empty past": Step(5, 0, [4, 4], 5),
+    "padded prompt": Step(5, 0, [4, 2], 5),
+    "both directions": Step(5, 0, [4, 2], 5, {"causal": 0}),
+    "next word": Step(1, 5, [5, 5], 6),
+    "rows of two lengths": Step(1, 5, [5, 3], 6),
+    "buffer": Step(1, 10, [5, 3], 6),
+    "second part of a prompt": Step(3, 4, [6], 7, {"do_rotary": 1, "scale": 0.3}),
+    "rotated prompt": Step(5, 0, [4, 4], 5, {"do_rotary": 1}),
+    "rotated word": Step(1, 5, [5, 3], 6, {"do_rotary": 1}),
+    "rotated in pairs": Step(5, 0, [4, 4], 5, {"do_rotary": 1, "rotary_interleaved": 1}),
+    "first position": Step(5, 0, [4, 4], 5, {"do_rotary": 1}, positions=np.full((2, 5), 3)),
+    "position of a word": Step(1, 5, [5, 3], 6, {"do_rotary": 1}, positions=np.array([[7], [2]])),
+    "window of a prompt": Step(6, 0, [5, 5], 6, {"local_window_size": 2}),
+    "window of a word": Step(1, 5, [5, 3], 6, {"local_window_size": 3}),
+    "soft cap": Step(5, 0, [4, 4], 5, {"softcap": 1.5}, {10: floats(1, 4, 5, 5)}),
+    "summand beside a buffer": Step(1, 10, [5, 3], 6, {}, {10: floats(2, 1, 1, 6)}),
+    "smooth": Step(5, 0, [4, 4], 5, {"smooth_softmax": 1}),
+    "sinks": Step(5, 0, [4, 4], 5, {}, {11: floats(4)}),
+    "packed": Step(1, 5, [5, 3], 6, {"do_rotary": 1, "packed": 1}),
+}
+
+
+def grouped(step: Step) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """Return a model of one GroupQueryAttention, and its inputs."""
+    batch, attributes = len(step.last), dict(step.attributes)
+    query, key, value = (floats(batch, step.steps, 16 * n) for n in (4, 2, 2))
+    past = [None, None] if step.past is None else [floats(batch, 2, step.past, 16) for _ in "kv"]
+    given: list[Any] = [query, key, value, *past, np.int32(step.last), np.int32([step.total])]
+    if attributes.pop("packed", False):
+        given[:3] = [np.concatenate([query, key, value], axis=2), None, None]
+    given += list(ANGLES) if attributes.get("do_rotary") else [None, None]
+    given += [step.positions, *(step.operands.get(i) for i in (10, 11))]
+    names = ["" if v is None else f"x{i}" for i, v in enumerate(given)]
+    while not names[-1]:
+        names.pop()
+    results = ["y", "keys", "values"]
+    node = helper.make_node(
+        "GroupQueryAttention",
+        names,
+        results,
+        domain=MICROSOFT,
+        num_heads=4,
+        kv_num_heads=2,
+        **attributes,
+    )
+    inputs = {n: v for n, v in zip(names, given, strict=False) if n}
+    model = model_of(
+        [node],
+        inputs={n: [f"{n}_{i}" for i in range(v.ndim)] for n, v in inputs.items()},
+        outputs={"y": ("a", "b", 64), "keys": None, "values": None},
+        dtypes={n: helper.np_dtype_to_tensor_dtype(v.dtype) for n, v in inputs.items()},
+    )
+    return model, inputs
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_attention_of_groups_of_queries(name):
+    step = STEPS[name]
+    proto, arrays = grouped(step)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    expected = session.run(None, arrays)
+    widths = {n: (None, None, v.shape[2]) for n, v in arrays.items() if n in ("x0", "x1", "x2")}
+    widths |= {n: v.shape for n, v in arrays.items() if n in ("x10", "x11")}
+    graph = from_onnx(proto, shapes=widths)
+    # Rows behind the end of a padded prompt have no results.
+    rows = [
+        min(step.steps, last + 1) if step.total == step.steps else step.steps for last in step.last
+    ]
+    for mode in ("FAST_COMPILE", "ONNX"):
+        found = pytensor.function(graph.inputs, graph.outputs, mode=mode)(*arrays.values())
+        for row, count in enumerate(rows):
+            np.testing.assert_allclose(
+                found[0][row, :count], expected[0][row, :count], rtol=1e-5, atol=1e-6
+            )
+        for one, other in zip(found[1:], expected[1:], strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    program = export_onnx(graph.inputs, graph.outputs, verify=False)
+    assert [node.op_type for node in program.model.graph] == ["GroupQueryAttention"]
+
+
+@pytest.mark.parametrize("results", [[0], [0, 1]])
+def test_the_gradient_of_attention_of_groups_equals_differences(results):
+    """Keys are results, too, from which the first result is computed."""
+    proto, arrays = grouped(STEPS["rotated word"])
+    graph = from_onnx(proto, shapes={n: arrays[n].shape for n in ("x0", "x1", "x2")})
+    loss = sum(pt.sqr(graph.outputs[i]).sum() for i in results)
+    by_name = dict(zip(arrays, graph.inputs, strict=True))
+    trained = ("x0", "x1", "x3")
+    gradient = pt.grad(loss, [by_name[name] for name in trained])
+    run = pytensor.function(graph.inputs, [loss, *gradient], mode="FAST_COMPILE")
+    _, *gradients = run(*arrays.values())
+    for name, gradient in zip(trained, gradients, strict=True):
+        direction = floats(*arrays[name].shape)
+        moved = [
+            float(run(*{**arrays, name: arrays[name] + np.float32(step) * direction}.values())[0])
+            for step in (1e-2, -1e-2)
+        ]
+        slope = (moved[0] - moved[1]) / 2e-2
+        np.testing.assert_allclose((gradient * direction).sum(), slope, rtol=2e-2)
+
+
+def test_packed_queries_keys_and_values_are_those_of_three_arrays():
+    queries, keys, values, bias = floats(2, 5, 8), floats(2, 5, 8), floats(2, 5, 8), floats(24)
+    arrays = {"q": queries, "k": keys, "v": values, "b": bias}
+
+    def outputs(names: str, inputs: dict[str, np.ndarray]) -> tuple[Any, Any]:
+        node = helper.make_node(
+            "MultiHeadAttention", names.split(","), ["y"], domain=MICROSOFT, num_heads=2
+        )
+        made = model_of([node], inputs={n: v.shape for n, v in inputs.items()}, outputs={"y": None})
+        graph = from_onnx(made)
+        program = export_onnx(graph.inputs, graph.outputs[0], verify=False)
+        return made, program(*inputs.values())
+
+    made, expected = outputs("q,k,v,b", arrays)
+    np.testing.assert_allclose(
+        expected, by_exact_runtime(made, list(arrays.values())), rtol=1e-5, atol=1e-6
+    )
+    heads = [array.reshape(2, 5, 2, 4) for array in (queries, keys, values)]
+    packed = {"q": np.stack(heads, axis=3), "b": bias}
+    np.testing.assert_allclose(outputs("q,,,b", packed)[1], expected, rtol=1e-5, atol=1e-6)
+    pairs = {"q": queries, "k": np.stack(heads[1:], axis=3), "b": bias}
+    np.testing.assert_allclose(outputs("q,k,,b", pairs)[1], expected, rtol=1e-5, atol=1e-6)
+    _, without = outputs("q,k,v", {n: arrays[n] for n in "qkv"})
+    of_heads = {
+        "q": queries,
+        **{n: h.transpose(0, 2, 1, 3) for n, h in zip("kv", heads[1:], strict=True)},
+    }
+    made, found = outputs("q,k,v", of_heads)
+    np.testing.assert_allclose(found, without, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found, by_exact_runtime(made, [*of_heads.values()]), rtol=1e-5)

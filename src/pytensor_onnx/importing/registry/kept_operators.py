@@ -211,7 +211,9 @@ def _is_kept(
     if not given or all(isinstance(v, Constant) or v in given for v in results):
         return False
     if node.domain == MICROSOFT:
-        return all(v.type.dtype in _OF_RUNTIME for v in given)
+        # ONNX Runtime has packed keys and values on graphics processors only.
+        is_packed = node.op_type == "MultiHeadAttention" and any(v.type.ndim == 5 for v in given)
+        return not is_packed and all(v.type.dtype in _OF_RUNTIME for v in given)
     if node.domain not in ("", "ai.onnx") or node.op_type in _DECOMPOSED:
         return False
     if not _has_kernel(node, attributes):

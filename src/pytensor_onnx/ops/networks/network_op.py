@@ -73,7 +73,8 @@ class NetworkOp(SymbolicOp):
         One input may be computed from another: each is differentiated independently.
         """
         own = [variable.type() for variable in inputs]
-        results = self.build_inner_graph(*own)
+        # Copies, as PyTensor replaces the gradient of a result that another one is computed from.
+        results = [pt.tensor_copy(result) for result in self.build_inner_graph(*own)]
         gradients = pullback(
             results,
             own,
