@@ -8,7 +8,7 @@ from typing import Any
 import onnx_ir as ir
 
 from pytensor_onnx.errors import PyTensorONNXError
-from pytensor_onnx.graph.maps import deserialized
+from pytensor_onnx.graph.file_parts import deserialized
 from pytensor_onnx.graph.weights import weight_files
 
 

@@ -393,6 +393,9 @@ AS_IN_FILE = "onnx_as_in_file"
 Its value is the node that makes maps of the output in the file, if that has one.
 """
 
+ENCODER = "onnx_encoder"
+"""Tag of an input of an imported graph that the file makes of strings: the part that does so."""
+
 SHARED = "shared"
 """Metadata of an input whose values are those of a shared variable that no call updates."""
 

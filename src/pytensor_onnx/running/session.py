@@ -685,7 +685,7 @@ def _allowed_threads() -> int | None:
 def _deserialize(source: bytes | str) -> ir.Model:
     import onnx
 
-    from pytensor_onnx.graph.maps import deserialized
+    from pytensor_onnx.graph.file_parts import deserialized
 
     if isinstance(source, str):
         return deserialized(onnx.load(source, load_external_data=False))

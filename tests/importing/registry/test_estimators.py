@@ -13,7 +13,16 @@ import pytest
 from onnx import TensorProto, helper
 from onnx.backend.test.case.node import _NodeTestCases
 
-from pytensor_onnx import PyTensorONNXError, UnsupportedOpError, from_onnx
+from pytensor_onnx import (
+    ArgumentError,
+    PyTensorONNXError,
+    UnsupportedOpError,
+    export_onnx,
+    from_onnx,
+    optimize_onnx,
+)
+from pytensor_onnx.exporting.files.file_verification import verify_file
+from pytensor_onnx.exporting.files.optimized_files import compare_optimized
 from tests.importing.models import PYTHON, by_runtime, evaluated, model_of
 from tests.importing.node_tests import judged
 
@@ -348,19 +357,55 @@ def pipeline_of_strings() -> onnx.ModelProto:
     return model
 
 
+CITY = np.array([["Rome"], ["Oslo"], ["Bonn"]], dtype=object)
+AGE = np.float32([[1.0], [2.0], [4.0]])
+
+
 def test_the_numeric_part_of_a_pipeline_of_strings_is_imported():
     model = pipeline_of_strings()
-    with pytest.raises(PyTensorONNXError, match=r"from_onnx\(model, {'city_is': variable}\)"):
-        from_onnx(model)
     codes = pt.tensor3("codes", dtype="float32")
     with pytest.raises(UnsupportedOpError, match="import the probabilities alone"):
         from_onnx(model, {"city_is": codes})
     graph = from_onnx(model, {"city_is": codes}, outputs=["shares"])
-    age = np.float32([[1.0], [2.0], [4.0]])
-    city = np.array([["Rome"], ["Oslo"], ["Bonn"]], dtype=object)
-    expected = by_runtime(model, city, age)[1]
-    one_hot = (city[..., None] == ["Oslo", "Rome"]).astype("float32")
-    found = graph.outputs[0].eval({codes: one_hot, graph.inputs[0]: age}, mode=PYTHON)
+    expected = by_runtime(model, CITY, AGE)[1]
+    one_hot = (CITY[..., None] == ["Oslo", "Rome"]).astype("float32")
+    found = graph.outputs[0].eval({codes: one_hot, graph.inputs[0]: AGE}, mode=PYTHON)
     np.testing.assert_allclose(found, expected, rtol=1e-6)
     slopes = pytensor.grad(graph.outputs[0][:, 1].sum(), graph.inputs[0])
-    assert (slopes.eval({codes: one_hot, graph.inputs[0]: age}, mode=PYTHON) < 0).all()
+    assert (slopes.eval({codes: one_hot, graph.inputs[0]: AGE}, mode=PYTHON) < 0).all()
+
+
+def test_encoders_of_strings_stay_in_the_file(tmp_path):
+    model = pipeline_of_strings()
+    expected = by_runtime(model, CITY, AGE)[1]
+    with pytest.warns(UserWarning, match=r"^city: strings, .* the inputs city_is are the numbers"):
+        graph = from_onnx(model, outputs=["shares"])
+    assert [v.name for v in graph.inputs] == ["age", "city_is"]
+    for city in (CITY, CITY[:, 0], CITY[:, 0].tolist()):
+        codes = graph.encode({"city": city, "age": AGE})["city_is"]
+        np.testing.assert_array_equal(codes[:, 0], [[0, 1], [1, 0], [0, 0]])
+    with pytest.raises(ArgumentError, match="no strings are given for city"):
+        graph.encode({"age": AGE})
+    np.testing.assert_allclose(evaluated(graph, AGE, codes)[0], expected, rtol=1e-6)
+    slope = pytensor.grad(graph.outputs[0][:, 1].sum(), graph.inputs[0])
+    assert (slope.eval(dict(zip(graph.inputs, (AGE, codes), strict=True)), mode=PYTHON) < 0).all()
+    program = export_onnx(graph.inputs, graph.outputs, tmp_path / "again.onnx")
+    np.testing.assert_array_equal(program(AGE, codes)[0], expected)
+    again = onnx.load(tmp_path / "again.onnx")
+    onnx.checker.check_model(again, full_check=True)
+    assert [v.name for v in again.graph.input] == ["city", "age"]
+    np.testing.assert_array_equal(by_runtime(again, CITY, AGE)[0], expected)
+    changed = export_onnx(graph.inputs, graph.outputs[0] * 2).proto
+    assert [v.name for v in changed.graph.input] == ["age", "city_is"]
+
+
+def test_optimize_keeps_columns_of_strings(tmp_path):
+    with pytest.warns(UserWarning, match="^city: strings"):
+        part = from_onnx(pipeline_of_strings(), outputs=["shares"])
+    export_onnx(part.inputs, part.outputs, tmp_path / "file.onnx")
+    with pytest.warns(UserWarning, match="^city: strings"):
+        optimize_onnx(tmp_path / "file.onnx", tmp_path / "optimized.onnx")
+    found = compare_optimized(tmp_path / "file.onnx", tmp_path / "optimized.onnx", seconds=0.01)
+    assert found.difference == 0
+    assert onnx.load(tmp_path / "optimized.onnx").graph.input[0].name == "city"
+    assert "sampled inputs (city [" in list(verify_file(tmp_path / "optimized.onnx"))[-1]

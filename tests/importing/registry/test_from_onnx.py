@@ -222,7 +222,7 @@ def test_unknown_operators_behind_others_are_counted_by_kind():
         [
             node("QLinearReduceMean", "x", result="a"),
             node("QLinearReduceMean", "a", result="b"),
-            node("QAttention", "b", result="c"),
+            node("QEmbedLayerNormalization", "b", result="c"),
             helper.make_node("If", ["is"], ["d"], then_branch=body, else_branch=body),
             node("Other", "d", result="y"),
         ],

@@ -19,6 +19,7 @@ from pytensor_onnx_scoring.problems import is_interruption
 
 if TYPE_CHECKING:
     import numpy as np
+    import onnx_ir as ir
 
     from pytensor_onnx.exporting.verification.sampling import Sample
     from pytensor_onnx.running.session import Session
@@ -96,7 +97,7 @@ def run_on_vectors(session: Session, text: str) -> str:
     VerificationError
         If the vectors cannot be read, the session refuses them, or its results differ.
     """
-    from pytensor_onnx.graph.maps import as_arrays
+    from pytensor_onnx.graph.file_parts import as_arrays
 
     try:
         vectors = Vectors.of_text(text)
@@ -149,13 +150,20 @@ def run_on_sample(session: Session, file: str) -> tuple[Sample, list[np.ndarray]
     VerificationError
         If no sampled inputs fit, or an input has no numbers to sample.
     """
+    import numpy as np
     import onnx_ir as ir
 
     from pytensor_onnx.exporting.verification.sampling import ATTEMPTS, sample
-    from pytensor_onnx.graph.maps import as_arrays
+    from pytensor_onnx.graph.file_parts import as_arrays
     from pytensor_onnx.graph.model_reading import read_model
 
     inputs = [v for v in read_model(Path(file)).graph.inputs if not v.is_initializer()]
+    columns = {str(v.name): _categories(v) for v in inputs if v.dtype == ir.DataType.STRING}
+    strings = {name: known for name, known in columns.items() if known is not None}
+    # Sizes and rows of strings are those of numbers.
+    inputs = [
+        ir.val(str(v.name), ir.DataType.INT64, v.shape) if v.name in strings else v for v in inputs
+    ]
     for value in inputs:
         type_ = value.type
         if not isinstance(type_, ir.TensorType) or type_.dtype.numpy().kind not in "biuf":
@@ -167,6 +175,9 @@ def run_on_sample(session: Session, file: str) -> tuple[Sample, list[np.ndarray]
     for attempt in ATTEMPTS:
         try:
             drawn = sample(inputs, attempt)
+            for i, name in enumerate(drawn.names):
+                if name in strings:
+                    drawn.arrays[i] = np.resize(strings[name], drawn.arrays[i].shape)
             results = session.run(dict(zip(drawn.names, drawn.arrays, strict=True)))
             return drawn, as_arrays(results)
         except Exception as error:
@@ -174,6 +185,21 @@ def run_on_sample(session: Session, file: str) -> tuple[Sample, list[np.ndarray]
                 raise
             reason = reason or str(error)
     raise VerificationError(f"{file} runs on no sampled inputs: {reason}")
+
+
+def _categories(column: ir.Value) -> np.ndarray | None:
+    """Return the strings that the first encoder behind a column knows, None without one."""
+    import numpy as np
+
+    behind = [column]
+    for value in behind:
+        for node, _ in value.uses():
+            for name in ("cats_strings", "keys_strings"):
+                attribute = node.attributes.get(name)
+                if attribute is not None and attribute.value:
+                    return np.array(list(attribute.as_strings()), dtype=object)
+            behind.extend(node.outputs)
+    return None
 
 
 def verify_file_apart(path: Path, *, timeout: float) -> FileCheck:

@@ -25,11 +25,11 @@ from pytensor_onnx.exporting.requests.output_names import check_file
 from pytensor_onnx.exporting.verification.array_differences import disagreement, relative_error
 from pytensor_onnx.exporting.verification.file_vectors import METADATA
 from pytensor_onnx.exporting.verification.sampling import KINDS, sample
-from pytensor_onnx.graph.maps import as_arrays
+from pytensor_onnx.graph.file_parts import as_arrays
 from pytensor_onnx.graph.model_reading import external_bytes, read_model
 from pytensor_onnx.graph.traversal import operator_counts
 from pytensor_onnx.graph.weights import weight_files
-from pytensor_onnx.importing.registry.imported_graph import from_onnx
+from pytensor_onnx.importing.registry.imported_graph import ImportedGraph, from_onnx
 from pytensor_onnx.importing.registry.narrow_types import NARROW
 from pytensor_onnx.progress import working
 from pytensor_onnx.running.session import Session
@@ -99,7 +99,7 @@ def optimize_onnx(
     program = export_onnx(graph.inputs, graph.outputs, **given)
     is_narrowed = program.conversion.narrowing is not None
     if not is_narrowed and not graph.updates:
-        _check_results(program, file)
+        _check_results(program, file, graph)
     for name, text in model.metadata_props.items():
         if not (is_narrowed and name == METADATA):
             program.model.metadata_props.setdefault(name, text)
@@ -108,11 +108,15 @@ def optimize_onnx(
     return program
 
 
-def _check_results(program: ONNXProgram, file: Path) -> None:
+def _check_results(program: ONNXProgram, file: Path, graph: ImportedGraph) -> None:
     """Raise if a program gives other results than a file."""
     session = load(str(file))
     drawn, expected = run_on_sample(session, str(file))
-    found = program.session_of_file.run(dict(zip(drawn.names, drawn.arrays, strict=True)))
+    given = dict(zip(drawn.names, drawn.arrays, strict=True))
+    if any(array.dtype == object for array in drawn.arrays):
+        given |= graph.encode(given)
+    runtime = program.session_of_file
+    found = runtime.run({name: given[name] for name in runtime.input_names})
     for name, one, other in zip(session.output_names, found, expected, strict=True):
         if text := disagreement(one, other):
             raise VerificationError(f"output {name!r} differs from that of {file}: {text}")
@@ -188,7 +192,7 @@ def compare_optimized(file: Path, optimized: Path, *, seconds: float = 0.5) -> F
     inputs = {v.name: v.dtype for v in models[1].graph.inputs}
     difference = None
     if all(
-        inputs.get(name) == ir.DataType.from_numpy(array.dtype)
+        array.dtype == object or inputs.get(name) == ir.DataType.from_numpy(array.dtype)
         for name, array in zip(drawn.names, drawn.arrays, strict=True)
     ):
         given = dict(zip(drawn.names, drawn.arrays, strict=True))

@@ -31,7 +31,7 @@ from pytensor_onnx.exporting.requests.output_names import check_outputs, read_na
 from pytensor_onnx.exporting.requests.reference_graph import reference_graph
 from pytensor_onnx.ml.model import warn_of_training
 from pytensor_onnx.named_dims import is_tensor
-from pytensor_onnx.operators.dims import AS_IN_FILE
+from pytensor_onnx.operators.dims import AS_IN_FILE, ENCODER
 from pytensor_onnx.progress import working
 from pytensor_onnx.rewriting.query.registration import with_right_types
 from pytensor_onnx.running.fingerprint import FINGERPRINT
@@ -97,15 +97,18 @@ def _request_for(source: Source, options: ExportOptions) -> Request:
         state=tuple(interface.state.encode([source.values[v] for v in source.updates])),
         name=source.name or (Path(options.path).stem if options.path else "main_graph"),
         is_as_in_file=source.is_as_in_file,
-        maps=_maps_of(source, interface, options),
+        **_parts_of_file(source, interface, options),
     )
 
 
-def _maps_of(source: Source, interface: Interface, options: ExportOptions) -> dict[str, Any]:
-    """Return the nodes that make maps of outputs, none where a runtime lacks them."""
+def _parts_of_file(source: Source, interface: Interface, options: ExportOptions) -> dict[str, Any]:
+    """Return maps of outputs and encoders of strings, none where the graph or a runtime differs."""
     if options.target != "onnxruntime" or options.precision is not None or not source.is_as_in_file:
         return {}
-    return {interface.output_tensors[i]: made for i, made in source.maps.items()}
+    maps = {interface.output_tensors[i]: made for i, made in source.maps.items()}
+    encoder = source.encoder
+    has_all = encoder is not None and {*encoder.outputs} <= {*interface.input_tensors}
+    return {"maps": maps, "encoder": encoder if has_all else None}
 
 
 def export_graph(
@@ -136,6 +139,7 @@ def export_graph(
         returns_single=request.returns_single,
         is_as_in_file=all(origins),
         maps={i: made for i, made in enumerate(origins) if not isinstance(made, bool)},
+        encoder=next((e for v in request.inputs if (e := getattr(v.tag, ENCODER, None))), None),
     )
     options = replace(
         options,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from pytensor_onnx.exporting.requests.state_files import write_state
 from pytensor_onnx.exporting.verification.divergence import Conversion
 from pytensor_onnx.exporting.verification.file_vectors import METADATA, Vectors
 from pytensor_onnx.exporting.verification.results import ValueDifference, Verification
-from pytensor_onnx.graph.maps import add_maps
+from pytensor_onnx.graph.file_parts import add_encoder, add_maps
 from pytensor_onnx.graph.traversal import function_sizes, operator_counts
 from pytensor_onnx.graph.weights import weight_bytes
 from pytensor_onnx.progress import working
@@ -92,13 +92,22 @@ class ONNXProgram(Runner):
     def proto(self) -> onnx.ModelProto:
         """The model as a protobuf message."""
         proto = ir.to_proto(self._file_model())
-        add_maps(proto, self._maps)
+        for add in self._file_parts:
+            add(proto)
         return proto
 
     @property
-    def _maps(self) -> Mapping[str, Any]:
+    def _file_parts(self) -> list[Callable[[onnx.ModelProto], None]]:
+        """Functions that add the parts of a file that the model does not have."""
         request = self.conversion.request
-        return {} if request is None else request.maps
+        if request is None:
+            return []
+        parts: list[Callable[[onnx.ModelProto], None]] = []
+        if request.maps:
+            parts.append(lambda proto: add_maps(proto, request.maps))
+        if request.encoder is not None:
+            parts.append(lambda proto: add_encoder(proto, request.encoder.proto))
+        return parts
 
     def _file_model(self) -> ir.Model:
         """Return the model as files have it."""
@@ -156,7 +165,7 @@ class ONNXProgram(Runner):
         if vectors:
             model = model.clone()
             model.metadata_props[METADATA] = self._vectors().to_text()
-        return write_model(path, model, self._maps)
+        return write_model(path, model, self._file_parts)
 
     def page(self, *, height: int = 640, **description: Any) -> Page:
         """Return a page that runs the model in the browser, without Python and without a server.

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,6 @@ from pytensor_onnx.exporting.program.converting import convert_graph, weights_of
 from pytensor_onnx.exporting.requests.descriptions import describe
 from pytensor_onnx.exporting.requests.output_names import check_file
 from pytensor_onnx.exporting.verification.divergence import Conversion
-from pytensor_onnx.graph.maps import add_maps
 from pytensor_onnx.graph.names import OP, VARIABLE
 from pytensor_onnx.graph.traversal import nodes_of_model
 from pytensor_onnx.graph.weights import is_large
@@ -265,7 +264,9 @@ def _take_names(model: ir.Model, old: ir.Model) -> None:
 
 
 def write_model(
-    path: str | os.PathLike, model: ir.Model, maps: Mapping[str, Any] | None = None
+    path: str | os.PathLike,
+    model: ir.Model,
+    parts: Sequence[Callable[[onnx.ModelProto], None]] = (),
 ) -> Path:
     """Write a model to a file, which appears complete or not at all.
 
@@ -275,8 +276,8 @@ def write_model(
         The file. Weights above 2 GB go to a second file beside it, ``<name>.data``.
     model
         The model.
-    maps
-        Nodes that make maps of outputs, by the names of these.
+    parts
+        Functions that add parts to the message of a model of at most 2 GB.
 
     Returns
     -------
@@ -291,9 +292,10 @@ def write_model(
         if is_large(model):
             ir.save(model, file, external_data=data)
             os.replace(file.with_name(data), target.with_name(data))
-        elif maps:
+        elif parts:
             proto = ir.to_proto(model)
-            add_maps(proto, maps)
+            for add in parts:
+                add(proto)
             onnx.save(proto, file)
         else:
             ir.save(model, file)

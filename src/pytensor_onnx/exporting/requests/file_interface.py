@@ -53,6 +53,7 @@ class Source:
     dynamic: list[Collection[int]] = field(default_factory=list)
     is_as_in_file: bool = False
     maps: dict[int, Any] = field(default_factory=dict)
+    encoder: Any = None
 
 
 @cache

@@ -133,6 +133,8 @@ class Request:
         Whether the graph is that of an imported file, as it is: its user wrote no operation.
     maps
         The nodes that make maps of outputs in files, by the names of these.
+    encoder
+        The part of a file that makes numbers of strings, None without one.
     """
 
     interface: Interface
@@ -143,6 +145,7 @@ class Request:
     name: str
     is_as_in_file: bool = False
     maps: Mapping[str, Any] = field(default_factory=dict)
+    encoder: Any = None
 
     def part(self, inputs: Sequence[int], results: Sequence[int], *, single: bool) -> Request:
         """Return the request for some of the inputs and results."""

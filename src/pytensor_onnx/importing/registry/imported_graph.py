@@ -26,7 +26,7 @@ from pytensor_onnx.errors import (
     UnsupportedTypeError,
     did_you_mean,
 )
-from pytensor_onnx.graph.maps import MAPS
+from pytensor_onnx.graph.file_parts import MAPS
 from pytensor_onnx.graph.model_reading import state_pairs
 from pytensor_onnx.importing.registry.bodies import VariableList, flat
 from pytensor_onnx.importing.registry.import_problems import (
@@ -34,11 +34,12 @@ from pytensor_onnx.importing.registry.import_problems import (
     numbers_of_strings,
     unknown_operators,
 )
+from pytensor_onnx.importing.registry.imported_strings import StringEncoder, without_strings
 from pytensor_onnx.importing.registry.known_values import name_axes
 from pytensor_onnx.importing.registry.model_walk import ModelWalk, constant_array, tensor_type
 from pytensor_onnx.importing.registry.narrow_types import NARROW, marked, wide_array
 from pytensor_onnx.importing.registry.reading import check_names, cut, read_model
-from pytensor_onnx.operators.dims import AS_IN_FILE, BROADCASTS
+from pytensor_onnx.operators.dims import AS_IN_FILE, BROADCASTS, ENCODER
 from pytensor_onnx.progress import working
 from pytensor_onnx.user_code import trace_of_caller
 
@@ -108,6 +109,7 @@ def from_onnx(
         raise ArgumentError(f"outputs is a text: give a list, [{outputs!r}]")
     fixed = dict(inputs or {})
     part = cut(read_model(model), fixed, outputs)
+    part, encoder = without_strings(part, fixed, outputs)
     source = ModelSource(part, trainable, dict(shapes or {}))
     built = build_graph(source, fixed, has_advice=True)
     return ImportedGraph(
@@ -119,6 +121,7 @@ def from_onnx(
         built.dynamic_axes,
         source,
         fixed,
+        encoder,
     )
 
 
@@ -150,6 +153,42 @@ class ImportedGraph:
     dynamic_axes: dict[str, dict[int, str]]
     _source: ModelSource = field(repr=False)
     _fixed: dict[str, Any] = field(repr=False)
+    _encoder: StringEncoder | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        numbers = [] if self._encoder is None else self._encoder.outputs
+        for variable in self.inputs:
+            if variable.name in numbers:
+                setattr(variable.tag, ENCODER, self._encoder)
+
+    def encode(self, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Return the numbers that the file makes of columns of strings, by name of the input.
+
+        Parameters
+        ----------
+        columns
+            Strings by name of the input of the file, such as the columns of a table.
+
+        Raises
+        ------
+        ArgumentError
+            If the file takes no strings, or a column is missing.
+
+        Examples
+        --------
+        >>> import onnx, warnings
+        >>> keys = 'keys_strings=["Oslo", "Rome"], values_floats=[1.5, 2.5]'
+        >>> head = '<ir_version: 10, opset_import: ["": 21, "ai.onnx.ml": 3]>'
+        >>> body = "(string[n] city) => (float[n] y) {"
+        >>> body += f"place = ai.onnx.ml.LabelEncoder <{keys}>(city) y = Neg(place) }}"
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     graph = from_onnx(onnx.parser.parse_model(f"{head} m {body}"))
+        >>> graph.inputs, graph.encode({"city": ["Rome", "Oslo"]})
+        ([place], {'place': array([2.5, 1.5], dtype=float32)})
+        """
+        if self._encoder is None:
+            raise ArgumentError("the file takes no strings that are encoded")
+        return self._encoder(columns)
 
     def __call__(
         self, *arguments: Any, vectorize: bool = False, **named: Any

@@ -12,7 +12,7 @@ from typing import Any
 import onnx_ir as ir
 
 from pytensor_onnx.errors import ArgumentError, PyTensorONNXError, did_you_mean
-from pytensor_onnx.graph.maps import MAPS, deserialized
+from pytensor_onnx.graph.file_parts import MAPS, deserialized
 from pytensor_onnx.graph.model_reading import parse_model, read_model as read_model_file
 from pytensor_onnx.graph.weights import weight_files
 from pytensor_onnx.importing.registry.operator_imports import MACHINE_LEARNING

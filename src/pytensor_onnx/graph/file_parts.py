@@ -1,6 +1,8 @@
-"""Maps of probabilities, one for each row, which files of scikit-learn's converters return.
+"""Parts of files that models in memory do not have: maps of probabilities, encoders of strings.
 
-A model in memory has the matrix before the operator ZipMap in their place.
+Files of scikit-learn's converters return one map of probabilities for each row, and take columns
+of strings. A model in memory has the matrix before the operator ZipMap in place of the maps, and
+the numbers that become of the strings as inputs.
 """
 
 from __future__ import annotations
@@ -117,3 +119,55 @@ def as_arrays(results: Sequence[Any]) -> list[np.ndarray]:
         else result
         for result in results
     ]
+
+
+def add_encoder(proto: Any, encoder: Any) -> None:
+    """Put the nodes that make numbers of strings before a model that takes the numbers.
+
+    Parameters
+    ----------
+    proto
+        An ``onnx.ModelProto``, which is changed.
+    encoder
+        An ``onnx.ModelProto`` whose outputs are inputs of the model.
+    """
+    graph, part = proto.graph, encoder.graph
+    numbers = {value.name for value in part.output}
+    kept = [value for value in graph.input if value.name not in numbers]
+    taken = {name for node in graph.node for name in (*node.input, *node.output)}
+    taken |= {value.name for value in (*graph.initializer, *kept)}
+    taken -= numbers
+    inner = [value.name for value in part.initializer]
+    inner += [name for node in part.node for name in node.output if name not in numbers]
+    renamed = {name: _free(name, taken) for name in inner if name in taken}
+    nodes = []
+    for node in part.node:
+        copy = type(node)()
+        copy.CopyFrom(node)
+        for names in (copy.input, copy.output):
+            for i, name in enumerate(names):
+                names[i] = renamed.get(name, name)
+        nodes.append(copy)
+    for value in part.initializer:
+        added = graph.initializer.add()
+        added.CopyFrom(value)
+        added.name = renamed.get(value.name, value.name)
+    after = list(graph.node)
+    del graph.node[:]
+    graph.node.extend([*nodes, *after])
+    inputs = [*part.input, *kept]
+    order = {p.value: i for i, p in enumerate(encoder.metadata_props)}
+    del graph.input[:]
+    graph.input.extend(sorted(inputs, key=lambda value: order.get(value.name, len(order))))
+    known = {opset.domain: opset for opset in proto.opset_import}
+    for opset in encoder.opset_import:
+        if opset.domain not in known:
+            proto.opset_import.append(opset)
+        elif opset.domain == DOMAIN:
+            known[DOMAIN].version = max(known[DOMAIN].version, opset.version)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name

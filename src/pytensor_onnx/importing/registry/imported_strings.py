@@ -1,0 +1,123 @@
+"""Columns of strings, whose encoders stay in the file: the graph takes the numbers after them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.helper
+import onnx_ir as ir
+
+from pytensor_onnx.errors import ArgumentError
+from pytensor_onnx.importing.registry.import_problems import numbers_of_strings
+from pytensor_onnx.importing.registry.reading import cut
+from pytensor_onnx.user_code import NOT_OF_USERS
+
+_FIRST_OPSET = 13
+"""Opset from which nodes of encoders have the same meaning in the files of exports."""
+
+
+class StringEncoder:
+    """The part of a file that makes numbers of its inputs of strings.
+
+    Attributes
+    ----------
+    proto
+        The part as an ``onnx.ModelProto``. Its metadata have the inputs of the file in order.
+    """
+
+    def __init__(self, proto: onnx.ModelProto) -> None:
+        self.proto = proto
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _encoder_of, (self.proto.SerializeToString(),)
+
+    @property
+    def inputs(self) -> list[str]:
+        """Names of the columns of strings."""
+        return [value.name for value in self.proto.graph.input]
+
+    @property
+    def outputs(self) -> list[str]:
+        """Names of the numbers that become of them."""
+        return [value.name for value in self.proto.graph.output]
+
+    def __call__(self, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Return the numbers of columns of strings, by ONNX's evaluator."""
+        if missing := [name for name in self.inputs if name not in columns]:
+            raise ArgumentError(f"no strings are given for {', '.join(missing)}")
+        given = {}
+        for value in self.proto.graph.input:
+            array = np.asarray(columns[value.name], dtype=object)
+            rank = len(value.type.tensor_type.shape.dim)
+            # A column of a table has one axis, and the inputs of converted pipelines have two.
+            given[value.name] = array[:, None] if (array.ndim, rank) == (1, 2) else array
+        return dict(zip(self.outputs, self._evaluator.run(None, given), strict=True))
+
+    @cached_property
+    def _evaluator(self) -> Any:
+        from onnx.reference import ReferenceEvaluator
+
+        return ReferenceEvaluator(self.proto)
+
+
+def _encoder_of(data: bytes) -> StringEncoder:
+    return StringEncoder(onnx.load_model_from_string(data))
+
+
+def without_strings(
+    model: ir.Model, given: Collection[str], outputs: Sequence[str] | None
+) -> tuple[ir.Model, StringEncoder | None]:
+    """Return the part of a model behind the encoders of its strings, and these.
+
+    Parameters
+    ----------
+    model
+        The model, which is returned itself if it takes no strings, if the numbers that become of
+        them need other inputs, too, or if it is an encoder alone.
+    given
+        Names of inputs and inner values that the caller gives.
+    outputs
+        Names of the outputs, all if None.
+    """
+    graph = model.graph
+    strings = [v for v in graph.inputs if v.dtype == ir.DataType.STRING and v.name not in given]
+    numbers = [name for name in numbers_of_strings(graph) if name not in given]
+    is_old = model.opset_imports.get("", _FIRST_OPSET) < _FIRST_OPSET
+    is_encoder = any(value.name in numbers for value in graph.outputs)
+    if not strings or not numbers or is_encoder or is_old or model.functions:
+        return model, None
+    names = [str(value.name) for value in strings]
+    try:
+        part = ir.Model(ir.convenience.extract(graph, names, numbers), ir_version=model.ir_version)
+        part.opset_imports.update(model.opset_imports)
+        proto = onnx.shape_inference.infer_shapes(ir.to_proto(part))
+    except (ValueError, RuntimeError):
+        return model, None
+    types = {value.name: value.type.tensor_type for value in proto.graph.output}
+    if not all(type_.elem_type and type_.HasField("shape") for type_ in types.values()):
+        return model, None
+    order = {str(i): str(value.name) for i, value in enumerate(graph.inputs)}
+    onnx.helper.set_model_props(proto, order)
+    kept = [str(v.name) for v in graph.inputs if v not in strings]
+    rest = cut(model, [*given, *kept, *numbers], outputs)
+    for value in rest.graph.inputs:
+        if value.name in types:
+            type_ = types[str(value.name)]
+            value.type = ir.TensorType(ir.DataType(type_.elem_type))
+            sizes = [d.dim_value if d.HasField("dim_value") else None for d in type_.shape.dim]
+            value.shape = ir.Shape(sizes)
+    if any(value.dtype == ir.DataType.STRING for value in rest.graph.inputs):
+        return model, None
+    warnings.warn(
+        f"{', '.join(names)}: strings, which stay outside; the inputs {', '.join(numbers)} are the "
+        "numbers that graph.encode({name: strings}) makes of them. A file of the unchanged graph "
+        "takes the strings again",
+        UserWarning,
+        skip_file_prefixes=NOT_OF_USERS,
+    )
+    return rest, StringEncoder(proto)
