@@ -88,6 +88,8 @@ class ConversionOptions:
         Whether the file is for runtimes of any maker: it has no nodes that fail.
     widens
         Whether sums and functions of float32 may be computed in float64.
+    masks_draws
+        Whether draws by rejection keep the sizes of arrays.
     has_scan
         Whether loops over sequences may be written by Scan.
     has_kernel
@@ -106,6 +108,7 @@ class ConversionOptions:
     fixes_sizes: bool = False
     is_portable: bool = False
     widens: bool = True
+    masks_draws: bool = False
     has_scan: bool = True
     has_kernel: Callable[[str], bool] | None = None
     as_imported: bool = False
@@ -141,6 +144,7 @@ def convert(fgraph: FunctionGraph, options: ConversionOptions) -> Converted:
         has_kernel=options.has_kernel,
         as_imported=options.as_imported,
     )
+    scope.masks_draws = options.masks_draws
     _name_constants(scope, options.constant_names)
     scope.broadcasts = any(getattr(v.tag, BROADCASTS, False) for v in fgraph.inputs)
     converter = GraphConverter(Builder(scope, always_runs=True))

@@ -101,7 +101,6 @@ def _pair(text: str) -> tuple[str, Any]:
     raise click.BadParameter(f"{text!r}: write NAME=VALUE, a value in JSON, such as seed=1")
 
 
-_DRAWS = 500
 """Posterior draws of a page that predicts, which are most of its bytes."""
 _SECONDS_OF_WATCH = 0.5
 
@@ -306,21 +305,13 @@ def page_program(name: str) -> Any:
         draws, whose page predicts; of a function without parameters that returns one of these; or
         of another object that can be exported.
     """
-    from pytensor_onnx.cli.inspection import export_object, named_object
+    from pytensor_onnx.cli.exported_pages import program_of
+    from pytensor_onnx.cli.inspection import named_object
 
     value = named_object(name)
     if isfunction(value) and not signature(value).parameters:
         value = value()
-    pymc = sys.modules.get("pymc")
-    parts = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
-    if pymc is not None and isinstance(parts[0], pymc.Model):
-        from pytensor_onnx.pymc import export_predictor, export_sampler
-
-        model, draws = parts
-        if draws is None:
-            return export_sampler(model, target="web")
-        return export_predictor(model, draws, draws=_DRAWS, target="web")
-    return value if hasattr(value, "conversion") else export_object(value, target="web")
+    return program_of(value)
 
 
 def _watch(model: Path | str, request: PageRequest) -> None:

@@ -279,7 +279,22 @@ class Emitter(Operators):
             return value
         if value.const_value is not None and value.const_value.size <= 1:
             return self.constant(value.const_value.numpy().astype(target.numpy()))
-        return self.Cast(value, to=int(target))
+        # PyTensor's zeros are int8, for which runtimes have few kernels.
+        filled = self._filled(value, target) if value.dtype == ir.DataType.INT8 else None
+        return self.Cast(value, to=int(target)) if filled is None else filled
+
+    def _filled(self, value: ir.Value, target: ir.DataType) -> ir.Value | None:
+        """Return an array of one number in another dtype, None for other arrays."""
+        node = value.producer()
+        if node is not None and node.op_type == "ConstantOfShape" and "value" in node.attributes:
+            number = node.attributes["value"].as_tensor().numpy().astype(target.numpy())
+            return self.ConstantOfShape(*node.inputs, value=number)
+        if node is None or node.op_type not in {"Squeeze", "Unsqueeze"}:
+            return None
+        source = node.inputs[0]
+        filled = None if source is None else self._filled(source, target)
+        axes = node.inputs[1:]
+        return None if filled is None else getattr(self, node.op_type)(filled, *axes)
 
     def unsupported(self, reason: str, hint: str = "") -> UnsupportedCase:
         """Return the exception to raise for a case that cannot be converted."""

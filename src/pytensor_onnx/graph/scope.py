@@ -69,6 +69,7 @@ class ModelScope:
         self.broadcasts = False  # computed axes of one element, as in imported models
         self.is_portable = is_portable
         self.widens = widens
+        self.masks_draws = False  # draws by rejection keep the sizes of arrays
         self.has_scan = has_scan
         self.has_kernel = has_kernel
         self.kernel_calls: set[str] = set()

@@ -52,6 +52,7 @@ def export_logp(
     jacobian: bool = True,
     propto: bool = False,
     batch: bool = False,
+    share_data: bool = True,
     verify: bool = True,
     **options: Any,
 ) -> ONNXProgram:
@@ -94,6 +95,9 @@ def export_logp(
     batch
         Whether the file computes any number of points at once: each input of a free variable, and
         each output, has a leading axis ``point``.
+    share_data
+        Whether the metadata of the file have the ranges of the data and a sample of them, at most
+        1,000 rows, for [its page](https://pytensor-onnx.github.io/pytensor-onnx/how-to/web.html).
     verify, options
         As in `export_onnx`: ``opset_version``, ``target``, ``assume_finite``,
         ``inline_functions``, ``providers``, ``session_options``.
@@ -134,10 +138,13 @@ def export_logp(
         jacobian=jacobian,
         propto=propto,
     )
-    return export_outputs(DensityOutputs(shared.graph_of(model), shared), outputs)
+    wanted = DensityOutputs(shared.graph_of(model), shared)
+    return export_outputs(wanted, outputs, share_data=share_data)
 
 
-def export_outputs(wanted: DensityOutputs, outputs: Sequence[str]) -> ONNXProgram:
+def export_outputs(
+    wanted: DensityOutputs, outputs: Sequence[str], *, share_data: bool = False
+) -> ONNXProgram:
     """Export outputs of a model by their names."""
     names = read_strings(outputs, "outputs")
     graphs: dict[str, Variable] = {}
@@ -156,7 +163,7 @@ def export_outputs(wanted: DensityOutputs, outputs: Sequence[str]) -> ONNXProgra
         results,
         options.export,
         description=description,
-        details=Details(columns=columns_of_data(graph)),
+        details=Details(columns=columns_of_data(graph), share_data=share_data),
         batch=options.batch,
     )
     _advise(program, graph)

@@ -72,6 +72,7 @@ def export_predictor(
     seed: int | None = None,
     row_id: str | None = None,
     share_data: bool = True,
+    units: Mapping[str, str] | None = None,
     verify: bool = True,
     **options: Any,
 ) -> ONNXProgram:
@@ -119,6 +120,8 @@ def export_predictor(
     share_data
         Whether the metadata of the file have the ranges of the data and a sample of them, at most
         1,000 rows, for [its page](https://pytensor-onnx.github.io/pytensor-onnx/how-to/web.html).
+    units
+        Units of data and predicted variables by their names, for the page.
     verify, options
         As in `export_logp`, and ``precision="float32"``, which stores and computes in float32. Of
         many draws and rows, some are compared, as ``program.verification`` says:
@@ -164,6 +167,7 @@ def export_predictor(
         seed=seed,
         row_id=row_id,
         share_data=share_data,
+        units=units,
     )
     return predictor_of(ModelGraph(model, data=data), idata, request, read)
 
@@ -181,6 +185,7 @@ class PredictorRequest:
     seed: int | None = None
     row_id: str | None = None
     share_data: bool = True
+    units: Mapping[str, str] | None = None
 
 
 def predictor_of(
@@ -226,6 +231,8 @@ def predictor_of(
         "outputs": {k: list(v) for k, v in wanted.items()},
         "quantiles": list(request.quantiles),
         "hdi_prob": request.hdi_prob,
+        "row_id": request.row_id,
+        "units": dict(request.units or {}),
         "categories": {k: list(map(int, v)) for k, v in (categories or {}).items()},
     }
     columns = columns_of_data(graph)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,7 @@ from pytensor_onnx.pymc.making import Details, make_program, read_options
 from pytensor_onnx.pymc.model_arguments import read_choice
 from pytensor_onnx.pymc.model_graphs import POINT, ModelGraph
 from pytensor_onnx.pymc.pathfinder import starts_by_paths
+from pytensor_onnx.pymc.shared_data import prior_quantiles
 
 METRICS = ("diagonal", "low_rank")
 """Metrics of the sampler."""
@@ -75,6 +76,8 @@ def export_sampler(
     lockstep: bool | None = None,
     probabilities: bool = False,
     share_data: bool = True,
+    units: Mapping[str, str] | None = None,
+    prior_draws: int = 0,
     verify: bool = True,
     **options: Any,
 ) -> ONNXProgram:
@@ -139,6 +142,11 @@ def export_sampler(
     share_data
         Whether the metadata of the file have the ranges of the data and a sample of them, at most
         1,000 rows, for [its page](https://pytensor-onnx.github.io/pytensor-onnx/how-to/web.html).
+    units
+        Units of data and variables by their names, for the page.
+    prior_draws
+        Number of draws from the prior, whose quantiles the metadata have: the page shows them
+        beside the posterior. A model with potentials or improper priors has none.
     verify, options
         As in `export_logp`. The file is verified on three steps of one chain.
 
@@ -210,7 +218,16 @@ def export_sampler(
         ),
         named_outputs(outputs, results, told),
         read,
-        description={"sampler": description, **to_draw.description},
+        description={
+            "sampler": description,
+            **({"units": dict(units)} if units else {}),
+            **(
+                {"prior": prior_quantiles(model, [*to_draw.wanted], prior_draws)}
+                if prior_draws
+                else {}
+            ),
+            **to_draw.description,
+        },
         details=Details(
             output_axes={0: CHAIN, 1: DRAW},
             others={name for name in told if name not in OF_CHAINS},

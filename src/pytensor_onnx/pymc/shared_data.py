@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pymc as pm
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
+from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
 _MOST_ROWS, _MOST_NUMBERS = 1000, 20_000
@@ -76,6 +77,47 @@ def _rounded(values: np.ndarray) -> Any:
     return np.reshape(few, values.shape).tolist()
 
 
+_LEVELS = [0.005, 0.015, *np.linspace(0.03, 0.97, 48).round(4).tolist(), 0.985, 0.995]
+_MOST_ELEMENTS = 60
+
+
+def prior_quantiles(model: pm.Model, names: Sequence[str], draws: int) -> dict[str, Any]:
+    """Return quantiles of the prior of each element of variables, which the observations leave out.
+
+    Parameters
+    ----------
+    model
+        The model.
+    names
+        Names of free variables and deterministics. Arrays of more than 60 elements have no entry.
+    draws
+        Number of draws.
+
+    Examples
+    --------
+    >>> with pm.Model() as model:
+    ...     rate = pm.Exponential("rate")
+    ...     y = pm.Poisson("y", rate, observed=[3, 4])
+    >>> found = prior_quantiles(model, ["rate"], 400)
+    >>> found["levels"][2], found["values"]["rate"][0][2] < 0.1
+    (0.03, True)
+    """
+    if model.potentials:
+        return {}
+    variables = [model[name] for name in names]
+    try:
+        drawn = pm.draw(variables, draws=draws, random_seed=0, mode="ONNX")
+    except (NotImplementedError, ValueError):
+        return {}
+    found = {}
+    for name, numbers in zip(names, drawn, strict=True):
+        elements = np.reshape(numbers, (draws, -1)).astype("float64")
+        if elements.shape[1] <= _MOST_ELEMENTS and np.isfinite(elements).all():
+            values = np.quantile(elements, _LEVELS, axis=0).T
+            found[name] = [[float(f"{x:.4g}") for x in row] for row in values]
+    return {"levels": _LEVELS, "values": found}
+
+
 def indexed_dims(model: pm.Model) -> dict[str, str]:
     """Return the dimensions that data containers are indices of, by the names of the containers.
 
@@ -93,7 +135,7 @@ def indexed_dims(model: pm.Model) -> dict[str, str]:
         if not isinstance(node.op, AdvancedSubtensor):
             continue
         array, *indices = node.inputs
-        dims = model.named_vars_to_dims.get(str(array.name), ())
+        dims = _dims_of(array, model)
         for entry, dim in zip(node.op.idx_list, dims, strict=False):
             if not isinstance(entry, int):
                 continue
@@ -102,6 +144,15 @@ def indexed_dims(model: pm.Model) -> dict[str, str]:
             if len(names) == 1 and dim is not None and model.coords.get(dim) is not None:
                 found[names.pop()] = str(dim)
     return found
+
+
+def _dims_of(array: Variable, model: pm.Model) -> tuple[Any, ...]:
+    """Return the dimensions of a variable, or of the variables of its elementwise expression."""
+    dims = tuple(model.named_vars_to_dims.get(str(array.name), ()))
+    if dims or array.owner is None or not isinstance(array.owner.op, Elemwise):
+        return dims
+    found = {_dims_of(x, model) for x in array.owner.inputs} - {()}
+    return found.pop() if len(found) == 1 else ()
 
 
 def observed_containers(model: pm.Model) -> dict[str, str]:

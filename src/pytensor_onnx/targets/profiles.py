@@ -46,6 +46,9 @@ class Profile:
     way_out: str = ""
     """Advice to users whose graph needs operators that the runtime lacks."""
 
+    masks_draws: bool = False
+    """Draws by rejection keep the sizes of arrays: tapes have none that depend on values."""
+
     why_no_draws: str = ""
     """Reason why files do not draw random numbers; empty if they do."""
 
@@ -254,7 +257,13 @@ _OLDER = {
 }
 """Earlier versions of ONNX Runtime; the profile of each serves up to the next one."""
 
-_WEB = Profile("web", kernels="kernels_web.json", refuses_defaults=True, precision="float32")
+_WEB = Profile(
+    "web",
+    kernels="kernels_web.json",
+    refuses_defaults=True,
+    precision="float32",
+    masks_draws=True,
+)
 
 # The build for WebGPU runs the operators that WebGPU lacks by its kernels in WebAssembly.
 _WEBGPU = Profile(

@@ -11,7 +11,8 @@ import onnx_ir as ir
 from pytensor_onnx.graph.model_reading import stored_mapping
 from pytensor_onnx.web.controls import sizes_of
 
-_FEW_SLIDERS, _FEW_ROWS = 12, 30
+_MOST_NAMES = 4
+_FEW_SLIDERS, _FEW_ROWS, _FEW_CATEGORIES = 12, 30, 8
 _CHAINS, _WARMUP, _DRAWS = 4, 300, 250
 _STATISTICS = frozenset(
     [
@@ -74,28 +75,59 @@ def title_of(graph: ir.Graph, stem: str) -> str:
     --------
     >>> graph = ir.Graph([ir.val("pixels")], [ir.val("digit")], nodes=[], name="main_graph")
     >>> title_of(graph, "my_digits"), title_of(graph, "model")
-    ('My digits', 'digit from pixels')
+    ('My digits', 'Digit from pixels')
     """
     if (name := graph.name or "") not in _INTERNAL:
         return name
     if stem not in _INTERNAL:
-        words = stem.replace("_", " ").replace("-", " ")
-        return words[:1].upper() + words[1:]
+        return _capital(words(stem.replace("-", " ")))
     given, computed = (
         ", ".join(str(v.name) for v in values if v.name not in graph.initializers)
         for values in (graph.inputs, graph.outputs)
     )
-    return f"{computed} from {given}" if given else computed
+    return _capital(words(f"{computed} from {given}" if given else computed))
 
 
 def _model_name(told: Mapping[str, Any], otherwise: str) -> str:
     return str(told.get("model") or otherwise)
 
 
-def _listed(names: Iterable[Any], most: int = 4) -> str:
-    """Return names as text, the first few of them."""
-    names = list(map(str, names))
-    return ", ".join(names[:most]) + (" and others" if len(names) > most else "")
+def words(name: str) -> str:
+    """Return a name as words.
+
+    Examples
+    --------
+    >>> words("log_radon")
+    'log radon'
+    """
+    return " ".join(name.replace("_", " ").split()) or name
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _label_of_data(told: Mapping[str, Any], name: str) -> str:
+    """Return the words of a name with the unit; an index has the name of its dimension."""
+    indices = told.get("indices") or {}
+    dim = indices.get(name)
+    label = words(dim if dim and list(indices.values()).count(dim) == 1 else name)
+    unit = (told.get("units") or {}).get(name)
+    return f"{label} ({unit})" if unit else label
+
+
+def _joined(names: Iterable[Any]) -> str:
+    """Return names as text with an "and" before the last one.
+
+    Examples
+    --------
+    >>> _joined("abc"), _joined("abcdef")
+    ('a, b and c', 'a, b, c, d and others')
+    """
+    *first, last = [*names] or [""]
+    if len(first) > _MOST_NAMES:
+        first, last = first[:_MOST_NAMES], "others"
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _labels(told: Mapping[str, Any], name: str, axis: int, size: Any) -> list[str] | None:
@@ -142,10 +174,11 @@ def _sampler(graph: ir.Graph, told: Mapping[str, Any]) -> dict[str, Any]:
     if sum(prod(n or 1 for n in sizes_of(v)[2:]) for v in drawn) > 1:
         outputs["diverging"] = {"kind": "pairs", "label": "Two variables", "keep": "chains"}
         outputs["diverging"]["of"] = names
-    observed = _listed(told.get("observed") or [])
-    text = f"The posterior of {_listed(names)}{f', given {observed}' if observed else ''}. "
+    observed = _joined(map(words, told.get("observed") or []))
+    named = _joined(map(words, names))
+    text = f"The posterior of {named}{f', given {observed}' if observed else ''}. "
     return {
-        "title": _model_name(told, f"Posterior of {_listed(names, 3)}"),
+        "title": _model_name(told, f"Posterior of {named}"),
         "text": f"{text}Each run draws {_CHAINS} more chains by NUTS, here in the page."
         + (" Change the data, and it draws anew." if set(inputs) & known - {"seed"} else ""),
         "run": "change",
@@ -172,11 +205,11 @@ def _approximation(graph: ir.Graph, told: Mapping[str, Any]) -> dict[str, Any]:
     numbers = [name for name, dims in fit.items() if name in _NUMBERS and not dims]
     outputs |= {name: {"kind": "number", "label": _NUMBERS[name]} for name in numbers}
     names = [str(v.name) for v in drawn]
-    observed = _listed(told.get("observed") or [])
+    observed, named = (_joined(map(words, x)) for x in (told.get("observed") or [], names))
     given = f", given {observed}" if observed else ""
     return {
-        "title": _model_name(told, f"Approximate posterior of {_listed(names, 3)}"),
-        "text": f"The posterior of {_listed(names)}{given}. {_METHODS[method]}, here in the page.",
+        "title": _model_name(told, f"Approximate posterior of {named}"),
+        "text": f"The posterior of {named}{given}. {_METHODS[method]}, here in the page.",
         "run": "change",
         "inputs": inputs,
         "outputs": outputs,
@@ -199,7 +232,10 @@ def _posteriors(drawn: Iterable[ir.Value], told: Mapping[str, Any]) -> dict[str,
     of_model, views = _names_in_model(told), {}
     for value in drawn:
         name = of_model.get(str(value.name), str(value.name))
-        options: dict[str, Any] = {"kind": "posterior", "label": name}
+        options: dict[str, Any] = {"kind": "posterior", "label": _label_of_data(told, name)}
+        prior = told.get("prior") or {}
+        if name in prior.get("values", {}):
+            options["prior"] = {"levels": prior["levels"], "values": prior["values"][name]}
         sizes = sizes_of(value)[2:]
         if len(sizes) == 1 and (labels := _labels(told, name, 0, sizes[0])):
             options["labels"] = labels
@@ -225,7 +261,7 @@ def _data_control(
 ) -> dict[str, Any]:
     """Describe the control of a data container of a sampler."""
     sizes, sample = sizes_of(value), about.get("sample")
-    options: dict[str, Any] = {"label": name}
+    options: dict[str, Any] = {"label": _label_of_data(told, name)}
     if not sizes:
         if sample is not None:
             options |= _range_of(about["min"], about["max"]) | {"value": sample}
@@ -283,7 +319,7 @@ def _density(graph: ir.Graph, told: Mapping[str, Any]) -> dict[str, Any]:
     point: dict[str, Any] = {"value": start, "label": "Point"}
     if len(start) <= _FEW_SLIDERS:
         point |= {"kind": "sliders", "labels": names, "size": len(start)}
-    page = {"title": "Log-density of " + _listed(v["variable"] for v in told["values"])}
+    page = {"title": "Log-density of " + _joined(words(v["variable"]) for v in told["values"])}
     given = [str(v.name) for v in graph.inputs if v.name not in graph.initializers]
     # The file has no data, and random numbers in their place would mislead.
     data = {name: {"kind": "table", "example": None} for name in given if name != "point"}
@@ -309,28 +345,33 @@ def _predictor(graph: ir.Graph, told: Mapping[str, Any]) -> dict[str, Any]:
         # Data of the groups, say, have another length than the observations.
         shape = about.get("shape") or [0]
         has_rows = bool(sizes) and shape[0] in (lengths or shape)
-        if name not in data:
-            # The seed, or the key of the rows.
+        if name == told.get("row_id"):
+            inputs[file_name] = {"kind": "covariate", "label": name}
+        elif name not in data:
             kind = {"kind": "seed"} if file_name == "seed" else {}
             inputs[file_name] = {"label": file_name.capitalize(), "more": True, **kind}
         elif not sizes or (has_rows and len(sizes) <= 2):
-            inputs[file_name] = {"kind": "covariate", "label": name}
+            inputs[file_name] = {"kind": "covariate", "label": _label_of_data(told, name)}
             covariates += _covariates(file_name, name, sizes, about, told)
         else:
             inputs[file_name] = _data_control(value, name, about, told) | {"more": True}
     wanted = told["outputs"]
     predicted = [_predicted(graph, name, kinds, told) for name, kinds in wanted.items()]
-    names = _listed(wanted)
-    given = _listed(dict.fromkeys(x["input"] for x in covariates))
+    names = _joined(map(words, wanted))
+    given = _joined(dict.fromkeys(inputs[x["input"]]["label"] for x in covariates))
+    by = f" by {given}" if given else ""
     return {
-        "title": _model_name(told, f"Predictions of {names}"),
-        "text": f"{names}{f' by {given}' if given else ''}, from {told['draws']:,} draws of the "
-        "posterior of a PyMC model. Choose what lies along the axis, and move the others: all is "
-        "computed here in the page.",
+        "title": _model_name(told, f"{_capital(names)}{by}"),
+        "text": f"Predictions of {names}, computed in this page from {told['draws']:,} draws of "
+        "the posterior of a PyMC model. Choose what lies along the axis, and set the others.",
         "run": "change",
         "inputs": inputs,
         "outputs": {str(v.name): {"kind": "hidden"} for v in graph.outputs},
-        "predictor": {"covariates": covariates, "outputs": predicted},
+        "predictor": {
+            "covariates": covariates,
+            "outputs": predicted,
+            "row_id": (told.get("renamed") or {}).get(told.get("row_id"), told.get("row_id")),
+        },
     }
 
 
@@ -342,7 +383,8 @@ def _covariates(
     told: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
     """Describe a data container as covariates: one, or one for each column of a matrix."""
-    entry: dict[str, Any] = {"input": file_name, "label": name, "whole": "int" in about["dtype"]}
+    entry: dict[str, Any] = {"input": file_name, "name": name, "whole": "int" in about["dtype"]}
+    entry["label"] = _label_of_data(told, name)
     entry["rows"] = bool(sizes)
     if len(sizes) < 2:
         labels = _labels_of_indices(told, name)
@@ -357,7 +399,7 @@ def _covariates(
     labels = _labels(told, name, 1, width) or [f"{name}[{j}]" for j in range(width)]
     return [
         entry
-        | {"column": j, "label": label, "of": width}
+        | {"column": j, "name": label, "label": words(label), "of": width}
         | (_numbers(about, j) if "min" in about else {})
         for j, label in enumerate(labels)
     ]
@@ -378,7 +420,8 @@ def _predicted(
     names = {kind: name if kind == "draws" else f"{name}_{kind}" for kind in kinds}
     about = told["data"].get(_stored(told, name), {})
     entry: dict[str, Any] = {
-        "label": name,
+        "name": name,
+        "label": _label_of_data(told, name),
         "names": {kind: renamed.get(output, output) for kind, output in names.items()},
         "levels": told.get("quantiles") or [],
         "mass": told.get("hdi_prob"),
@@ -386,4 +429,8 @@ def _predicted(
     }
     if isinstance(sample := about.get("sample"), list) and len(about["shape"]) == 1:
         entry["observed"] = sample
+        distinct = sorted(set(sample))
+        is_whole = "int" in about["dtype"] or "bool" in about["dtype"]
+        if not entry["categories"] and is_whole and len(distinct) <= _FEW_CATEGORIES:
+            entry["categories"] = distinct
     return entry

@@ -40,7 +40,7 @@ VIEWS = {
     "table": {"columns"},
     "boxes": {"image", "labels", "threshold"},
     "picture": {"scale"},
-    "posterior": {"labels", "keep"},
+    "posterior": {"labels", "keep", "prior"},
     "summary": {"of", "keep"},
     "pairs": {"of", "keep"},
     "hidden": {"keep"},

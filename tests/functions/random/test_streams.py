@@ -7,8 +7,9 @@ import numpy as np
 import pytensor.tensor as pt
 import pytest
 
-from pytensor_onnx import export_onnx
+from pytensor_onnx import compile_onnx, export_onnx
 from pytensor_onnx.functions.random.streams import counter_uniforms, keys, uniforms
+from pytensor_onnx.graph.traversal import nodes_of_model
 from pytensor_onnx.late_names import import_modules
 from pytensor_onnx.ops.random import draw_reference as reference
 from pytensor_onnx.ops.random.draws import (
@@ -118,3 +119,20 @@ print(keyed(key, counters, mean, sampler=StandardPoisson()).type.ndim)
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "1\n"
+
+
+@pytest.mark.parametrize(
+    "op_type", [op if op in FAST else pytest.param(op, marks=pytest.mark.slow) for op in CASES]
+)
+def test_numbers_drawn_in_whole_arrays_are_the_same(op_type):
+    columns = [np.tile(np.array(x, float), 20) for x in CASES[op_type]]
+    state = state_variable("state")
+    parameters = [pt.dvector(f"x{i}") for i in range(len(columns))]
+    drawn = op_type()(state, *parameters)
+    program = export_onnx([state, *parameters], drawn, target="web", precision="float64")
+    assert "NonZero" not in {node.op_type for node in nodes_of_model(program.model)}
+    found = [program(STATE, *x) for x in (columns, [c[:0] for c in columns])]
+    native = compile_onnx([state, *parameters], drawn)
+    for numbers, x in zip(found, (columns, [c[:0] for c in columns]), strict=True):
+        for result, expected in zip(numbers, native(STATE, *x), strict=True):
+            np.testing.assert_array_equal(result, expected)

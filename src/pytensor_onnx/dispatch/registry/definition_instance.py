@@ -19,6 +19,7 @@ from pytensor.tensor.type import tensor
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import UnsupportedCase
+from pytensor_onnx.functions.random.streams import masked
 from pytensor_onnx.functions.registry import Definition, definition_of
 from pytensor_onnx.functions.special.arithmetic import narrow
 from pytensor_onnx.graph.builder import Builder
@@ -44,6 +45,8 @@ class Specialised:
         Ranks of the operands; None for a function that serves all.
     widens
         Whether functions of float32 may be computed in float64.
+    masks_draws
+        Whether draws by rejection keep the sizes of arrays.
     """
 
     definition: Definition
@@ -52,12 +55,14 @@ class Specialised:
     dtypes: tuple[str, ...]
     ranks: tuple[int, ...] | None = None
     widens: bool = True
+    masks_draws: bool = False
 
     @property
     def identity(self) -> tuple[Hashable, ...]:
         """All properties on which the graph depends."""
         dtypes = self.operand_dtypes, self.dtypes
-        return self.definition, *dtypes, self.ranks, self.widens, identity_of(dict(self.keywords))
+        flags = self.widens, self.masks_draws
+        return self.definition, *dtypes, self.ranks, *flags, identity_of(dict(self.keywords))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Specialised) and self.identity == other.identity
@@ -235,7 +240,7 @@ def _known_sizes(definition: Definition, node: Apply) -> dict[str, int | None]:
 def _graph(case: Specialised, float_x: str) -> FunctionGraph:
     """Return the graph of a case, as the expression makes it under a ``floatX``."""
     operands = case.operands()
-    with narrow(not case.widens):
+    with narrow(not case.widens), masked(case.masks_draws):
         results = case.definition(*operands, **case.keywords)
     case.check(results)
     fgraph = FunctionGraph(operands, results, clone=False)

@@ -113,7 +113,8 @@ def decompositions() -> dict[str, Callable[..., ir.Value]]:
 
 
 def _call(case: Specialised, build: Builder, inputs: Sequence[ir.Value]) -> list[ir.Value]:
-    case = replace(case, widens=build.scope.widens)
+    scope = build.scope
+    case = replace(case, widens=scope.widens, masks_draws=scope.masks_draws)
     if case.definition.is_elementwise:
         return _call_elementwise(case, build, inputs)
     return _call_function(replace(case, ranks=_ranks(build, inputs)), build, inputs)

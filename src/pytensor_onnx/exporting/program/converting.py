@@ -77,6 +77,7 @@ def _converted(written: FunctionGraph, request: Request) -> Conversion:
         fixes_sizes=True,
         is_portable=profile.is_portable,
         widens=not (profile.is_portable and narrows_to_float32),
+        masks_draws=profile.masks_draws,
         has_scan=profile.has_scan,
         dim_names=True,
         constant_names={name: weight.data for name, weight in weights_of(reference).items()},

@@ -14,10 +14,13 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable as V
 
 from pytensor_onnx.functions.random.streams import (
+    count_unless,
     counter_uniforms,
     keys,
     positions,
+    put,
     samples,
+    taken,
     uniforms,
     until_drawn,
 )
@@ -55,7 +58,9 @@ def log_probability(cells: Sequence[Cell]) -> V:
 
 def _log_factorial_rest(x: V) -> V:
     """Return ``log(x!) - x log(x) + x``."""
-    small = pt.constant(_SMALL)[pt.minimum(x, _TABLED - 1).astype("int64")]
+    # Counts of refused attempts, which no number depends on, may be out of range.
+    place = pt.switch((x >= 0) & (x < _TABLED), x, _TABLED - 1)
+    small = pt.constant(_SMALL)[place.astype("int64")]
     large = pt.maximum(x, _TABLED)
     inverse = 1 / large
     series = horner(inverse * inverse, [constant(x, c) for c in _SERIES]) * inverse
@@ -74,7 +79,7 @@ def standard_binomial(state: V, n: V, p: V) -> tuple[V, V]:
     rarer = pt.switch(is_flipped, 1 - p, p)
     is_large = n * rarer >= LARGE
     # No words are needed where no number is inverted.
-    count = pt.switch(pt.all(is_large), 0, n.shape[0])
+    count = count_unless(is_large)
     x = _inverted_binomial(
         pt.zeros_like(n), counter_uniforms(state, count), *positions(~is_large, n, rarer)
     )
@@ -95,7 +100,7 @@ def _inverted_binomial(result: V, first: V, where: V, elements: list[V]) -> V:
         is_drawn = ~(rest > 0) | (number >= n)
         return pt.switch(pt.isnan(rest), rest, number), is_drawn, [rest, following, n, odds]
 
-    start = [first[where], portable.exp(n * portable.log1p(-p)), n, odds]
+    start = [taken(first, where), portable.exp(n * portable.log1p(-p)), n, odds]
     return until_drawn(step, result, where, start)
 
 
@@ -123,7 +128,7 @@ def _rejected_binomial(result: V, key: V, where: V, elements: list[V]) -> V:
         height = v * (2.83 + 5.1 / b) * deviation_ / (a / (distance * distance) + b)
         mode = pt.floor((n_ + 1) * p_)
         exponent = _log_binomial(x_, n_, p_) - _log_binomial(mode, n_, p_)
-        is_drawn = is_drawn[where].set(portable.log(height) <= exponent)
+        is_drawn = put(is_drawn, where, portable.log(height) <= exponent)
         return x, is_drawn, [counters, n, p, deviation]
 
     return until_drawn(attempt, result, where, [counters, n, p, deviation], [key])
@@ -141,7 +146,7 @@ def standard_poisson(state: V, mean: V) -> tuple[V, V]:
     after, key, counters = keys(state, mean.shape[0])
     is_large = mean >= LARGE
     # No words are needed where no number is inverted.
-    count = pt.switch(pt.all(is_large), 0, mean.shape[0])
+    count = count_unless(is_large)
     x = _inverted_poisson(
         pt.zeros_like(mean), counter_uniforms(state, count), *positions(~is_large, mean)
     )
@@ -159,7 +164,7 @@ def _inverted_poisson(result: V, first: V, where: V, elements: list[V]) -> V:
         number = pt.switch(pt.isnan(mean), mean, k.astype("float64"))
         return number, ~(rest > 0), [rest, following, mean]
 
-    return until_drawn(step, result, where, [first[where], portable.exp(-mean), mean])
+    return until_drawn(step, result, where, [taken(first, where), portable.exp(-mean), mean])
 
 
 def _rejected_poisson(result: V, key: V, where: V, elements: list[V]) -> V:
@@ -185,7 +190,7 @@ def _rejected_poisson(result: V, key: V, where: V, elements: list[V]) -> V:
         hat = (1.1239 + 1.1328 / (b_ - 3.4)) / (a / (distance * distance) + b_)
         difference = x_ - mean_
         exponent = difference + log_probability([(x_, mean_, difference)])
-        is_drawn = is_drawn[where].set(portable.log(v * hat) <= exponent)
+        is_drawn = put(is_drawn, where, portable.log(v * hat) <= exponent)
         return x, is_drawn, [counters, mean, b]
 
     return until_drawn(attempt, result, where, [counters, mean, b], [key])
@@ -249,7 +254,7 @@ def _rejected_hypergeometric(result: V, key: V, where: V, elements: list[V]) -> 
         rarer, commoner, drawn = sizes
         mode = pt.floor((drawn + 1) * ((rarer + 1) / (rarer + commoner + 2)))
         exponent = _log_hypergeometric(x_, *sizes) - _log_hypergeometric(mode, *sizes)
-        is_drawn = is_inside[where].set(2 * portable.log(u) <= exponent)
+        is_drawn = put(is_inside, where, 2 * portable.log(u) <= exponent)
         return x, is_drawn, [counters, *shape]
 
     return until_drawn(attempt, result, where, [counters, *shape], [key])

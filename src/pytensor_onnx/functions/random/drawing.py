@@ -23,11 +23,14 @@ from pytensor.tensor.variable import TensorVariable, TensorVariable as V
 from pytensor_onnx.compat.pytensor import shape_of_draw
 from pytensor_onnx.functions.random.streams import (
     counter_uniforms,
+    everywhere,
     keys,
     normals,
     positions,
+    put,
     samples,
     spare_uniform,
+    taken,
     uniforms,
     until_drawn,
 )
@@ -314,9 +317,8 @@ def standard_vonmises(state: V, kappa: V) -> tuple[V, V]:
         is_drawn = ~(portable.log(y / v) + 1 - y < 0)
         return 2 * pt.arctan(tangent), is_drawn, [counters, kappa, distance, width]
 
-    where = pt.arange(kappa.shape[0])
     start = [counters, kappa, distance, width]
-    return after, until_drawn(attempt, pt.zeros_like(kappa), where, start, [key])
+    return after, until_drawn(attempt, pt.zeros_like(kappa), everywhere(kappa), start, [key])
 
 
 _WIDE = np.sqrt(2 * np.pi)
@@ -351,9 +353,8 @@ def standard_truncated_normal(state: V, lower: V, upper: V) -> tuple[V, V]:
         is_drawn = pt.switch(is_tail | ~is_wide, by_density, is_inside)
         return pt.clip(x, low, high), is_drawn, [counters, first, low, high]
 
-    where = pt.arange(lower.shape[0])
     start = [counters, first, low, high]
-    x = until_drawn(attempt, pt.zeros_like(lower), where, start, [key])
+    x = until_drawn(attempt, pt.zeros_like(lower), everywhere(lower), start, [key])
     return after, pt.switch(is_flipped, -x, x)
 
 
@@ -361,7 +362,7 @@ def standard_truncated_normal(state: V, lower: V, upper: V) -> tuple[V, V]:
 def standard_gamma(state: V, shape: V) -> tuple[V, V]:
     """Draw gamma numbers; small shapes are drawn as logarithms, which do not underflow."""
     after, x, where, small = _gammas(state, shape)
-    return after, x[where].set(portable.exp(portable.log(x[where]) + small))
+    return after, put(x, where, portable.exp(portable.log(taken(x, where)) + small))
 
 
 @samples(LogGamma, 1)
@@ -369,7 +370,7 @@ def log_gamma(state: V, shape: V) -> tuple[V, V]:
     """Draw logarithms of the same gamma numbers."""
     after, x, where, small = _gammas(state, shape)
     x = portable.log(x)
-    return after, x[where].set(x[where] + small)
+    return after, put(x, where, taken(x, where) + small)
 
 
 def _gammas(state: V, shape: V) -> tuple[V, V, V, V]:
@@ -404,8 +405,8 @@ def _of_large_shape(key: V, counters: V, first: V, shape: V) -> V:
         where, (u, y, square, d_) = positions(~is_drawn, u, y, square, d)
         exponent = square / 2 + 3 * d_ * (portable.log1p(y) - y - y * y - y * y * y / 3)
         # NaN is accepted, so that a shape that is NaN needs no more attempts.
-        is_drawn = is_drawn[where].set(~(portable.log(u) >= exponent))
+        is_drawn = put(is_drawn, where, ~(portable.log(u) >= exponent))
         return d * root * root * root, is_drawn & ~(root <= 0), [counters, first, d, c]
 
-    where = pt.arange(shape.shape[0])
-    return until_drawn(attempt, pt.zeros_like(shape), where, [counters, first, d, c], [key])
+    start = [counters, first, d, c]
+    return until_drawn(attempt, pt.zeros_like(shape), everywhere(shape), start, [key])

@@ -10,9 +10,11 @@ from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.random.polya_gamma_coefficients import EXPANSION
 from pytensor_onnx.functions.random.streams import (
     ATTEMPTS,
+    is_any,
     keys,
     normals,
     positions,
+    put,
     samples,
     uniforms,
     until_drawn,
@@ -72,7 +74,7 @@ def _sum(result: V, key: V, where: V, elements: list[V]) -> V:
         return total, ~(left > 0), [counters, h, c, left, total]
 
     start = [*elements, pt.zeros_like(elements[-1])]
-    most = np.int64(ATTEMPTS + 4 * PARTS) * (where.shape[0] > 0)
+    most = np.int64(ATTEMPTS + 4 * PARTS) * is_any(where)
     return until_drawn(attempt, result, where, start, [key], n_steps=most)
 
 
@@ -116,9 +118,9 @@ def _is_kept(x: V, h: V, v: V) -> V:
     ones = pt.ones_like(v)
     h, power, step = open_
     start = [pt.constant(1.0), ones, ones, power, h, step]
-    ratio = iterate(add, start, n_steps=np.int64(_TERMS) * (where.shape[0] > 0))[2]
+    ratio = iterate(add, start, n_steps=np.int64(_TERMS) * is_any(where))[2]
     # NaN is kept, so that a tilt that is NaN needs no more attempts.
-    return (is_alternating & is_below)[where].set(~(v >= ratio))
+    return put(is_alternating & is_below, where, ~(v >= ratio))
 
 
 def _longest(h: V) -> V:
@@ -191,7 +193,7 @@ def draw_large(result: V, key: V, where: V, elements: list[V]) -> V:
         return x, ~(u > ratio), [counters, *elements]
 
     start = [*elements, concentration_of(elements[-1])]
-    most = np.int64(ATTEMPTS) * (where.shape[0] > 0)
+    most = np.int64(ATTEMPTS) * is_any(where)
     return until_drawn(attempt, result, where, start, [key], n_steps=most)
 
 

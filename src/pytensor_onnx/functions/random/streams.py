@@ -4,7 +4,9 @@ A number that is drawn at counter ``c`` of a state has the blocks of the counter
 2)``, ... of its key. Draws from the state itself use the blocks ``(i, 0)``.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import numpy as np
@@ -177,19 +179,66 @@ def until_drawn(
     def one(k: V, result: V, where: V, *others: V) -> tuple[list[V], until]:
         vectors, fixed = others[: len(elements)], others[len(elements) :]
         numbers, is_drawn, following = step(k, *fixed, *vectors)
+        if _IS_MASKED.get():
+            rest = where & ~is_drawn
+            states = [k + 1, put(result, where, numbers), rest, *following]
+            return states, until(~pt.any(rest))
         rest = pt.nonzero(~is_drawn)[0]
         states = [k + 1, result[where].set(numbers), where[rest], *(x[rest] for x in following)]
         return states, until(pt.eq(rest.shape[0], 0))
 
     start = [pt.constant(np.int64(0)), result, where, *elements]
     _, result, rest, *_ = iterate(one, start, constants, n_steps=n_steps)
-    return result[rest].set(np.float64(np.nan))
+    return put(result, rest, np.float64(np.nan))
+
+
+_IS_MASKED = ContextVar("is_masked", default=False)
+
+
+@contextmanager
+def masked(is_masked: bool = True) -> Iterator[None]:
+    """Let attempts repeat for whole arrays, for runtimes without sizes that depend on values.
+
+    Numbers are the same: each has a stream of its own. Positions are then masks.
+    """
+    token = _IS_MASKED.set(is_masked)
+    try:
+        yield
+    finally:
+        _IS_MASKED.reset(token)
 
 
 def positions(mask: V, *elements: V) -> tuple[V, list[V]]:
-    """Return the positions where a mask holds, and the elements there."""
+    """Return the positions where a mask holds, and the elements there; all if `masked`."""
+    if _IS_MASKED.get():
+        return mask, list(elements)
     where = pt.nonzero(mask)[0]
     return where, [x[where] for x in elements]
+
+
+def everywhere(x: V) -> V:
+    """Return the positions of all elements of a vector."""
+    return pt.ones_like(x, dtype="bool") if _IS_MASKED.get() else pt.arange(x.shape[0])
+
+
+def taken(x: V, where: V) -> V:
+    """Return the elements of a vector at positions; all if `masked`."""
+    return x if _IS_MASKED.get() else x[where]
+
+
+def put(x: V, where: V, numbers: V | np.floating) -> V:
+    """Return a vector with other numbers at positions."""
+    return pt.switch(where, numbers, x) if _IS_MASKED.get() else x[where].set(numbers)
+
+
+def is_any(where: V) -> V:
+    """Return whether there are positions."""
+    return pt.any(where) if _IS_MASKED.get() else where.shape[0] > 0
+
+
+def count_unless(mask: V) -> V:
+    """Return the number of elements, or zero where a mask holds for all and sizes may tell it."""
+    return mask.shape[0] if _IS_MASKED.get() else pt.switch(pt.all(mask), 0, mask.shape[0])
 
 
 @define(Threefry)

@@ -17,6 +17,9 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
+/** Return a name as words. @param {string} name */
+export const words = (name) => name.replaceAll("_", " ").trim();
+
 /**
  * Make a titled panel.
  *

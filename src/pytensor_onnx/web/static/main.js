@@ -17,6 +17,8 @@ function say(text, isBad = false) {
   status.classList.toggle("bad", isBad);
 }
 
+/** Number of views from which they stand in columns. */
+const MANY_VIEWS = 4;
 /** Milliseconds of a run after which the page says that it runs. */
 const PATIENCE = 200;
 
@@ -59,6 +61,7 @@ class Page {
     if (elements(true).length) byId("inputs").append(element("details", {}, element("summary", {}, "More"), ...elements(true)));
     byId("run").textContent = description.button;
     byId("outputs").append(...this.views.map((/** @type {any} */ v) => v.element));
+    document.body.classList.toggle("many", this.views.length > MANY_VIEWS);
     const hasState = Object.keys(description.state.pairs).length > 0;
     for (const name of ["repeat", "stop", "reset", "undo"]) byId(name).hidden = !hasState && !description.outputs.some(isKept);
     byId("save").hidden = !hasState;

@@ -1,8 +1,8 @@
 /** Views of the chains of a sampler: draws of shape (chain, draw, …), kept over all runs. */
 
 import { element, panel } from "./dom.js";
-import { bandPlot, clearPlot, forestPlot, histogramPlot, linePlot, pairPlot } from "./plots.js";
-import { shown } from "./tensors.js";
+import { bandPlot, clearPlot, densityPlot, forestPlot, linePlot, pairPlot } from "./plots.js";
+import { inDigitsOf } from "./tensors.js";
 
 /**
  * @typedef {import("./views.js").Results} Results
@@ -169,7 +169,7 @@ export function effective(chains) {
  * @type {(output: Output) => View}
  */
 export function posterior(output) {
-  const { label, labels } = output.view;
+  const { label, labels, prior } = output.view;
   const plot = element("div", { class: "plot" });
   const summary = element("p", { class: "hint" });
   const traces = element("div", { class: "plot" });
@@ -198,12 +198,16 @@ export function posterior(output) {
     const means = draws.map(mean);
     const intervals = draws.map(interval);
     if (size === 1) {
-      histogramPlot(plot, draws[0], 40, label, intervals[0]);
-      summary.textContent = `mean ${shown(means[0], 3)}, ${INTERVAL} between ${shown(intervals[0][0], 3)} and ${shown(intervals[0][1], 3)}`;
+      const write = inDigitsOf(deviation(draws[0]));
+      densityPlot(plot, draws[0], label, intervals[0], prior && { levels: prior.levels, values: prior.values[0] });
+      summary.textContent = `mean ${write(means[0])}, ${INTERVAL} between ${write(intervals[0][0])} and ${write(intervals[0][1])}`;
     } else {
-      summary.textContent = `means, and intervals of ${INTERVAL}`;
-      if (size <= FEW) forestPlot(plot, draws.map((_, i) => nameOf(i)), means, intervals, label);
-      else bandPlot(plot, [...draws.keys()], means, intervals.map(([x]) => x), intervals.map(([, x]) => x), { x: "position", y: label, isTitled: true }, null, ["mean", "low", "high"]);
+      const isFew = size <= FEW;
+      summary.textContent = `Means, and intervals of ${INTERVAL}${prior && isFew ? "; behind them those of the prior" : ""}.`;
+      // The ends of the interval are the third quantile and the third from behind.
+      const before = (prior?.values ?? []).map((/** @type {number[]} */ x) => [x[2], x[x.length - 3]]);
+      if (isFew) forestPlot(plot, draws.map((_, i) => nameOf(i)), means, intervals, label, null, before);
+      else bandPlot(plot, [...draws.keys()], means, intervals.map(([x]) => x), intervals.map(([, x]) => x), { x: "position", y: label, isTitled: true }, null, ["mean", `interval of ${INTERVAL}`]);
     }
     choice.hidden = size === 1;
     if (choice.options.length !== size) choice.replaceChildren(...draws.map((_, i) => element("option", { value: i }, nameOf(i))));
@@ -266,18 +270,20 @@ export function summary(output, page) {
       verdict.textContent = `${chains} where the log-density or its gradient is not finite: draws from there mean nothing. Look at the data for values that are missing or out of range.`;
     }
     const head = ["variable", "mean", "sd", "3%", "97%", "ESS", "R-hat"].map((text) => element("th", {}, text));
-    const lines = body.map(({ label, values }) => element("tr", {}, element("th", {}, label), ...values.map((x, i) => element("td", {}, written(x, i)))));
+    const lines = body.map(({ label, values }) => element("tr", {}, element("th", {}, label), ...values.map((x, i) => element("td", {}, written(x, i, inDigitsOf(values[1]))))));
     holder.replaceChildren(element("table", {}, element("tr", {}, ...head), ...lines));
   };
   const clear = () => {
     verdict.textContent = "";
     holder.replaceChildren();
   };
-  return { element: panel(output.view.label, verdict, holder), show, clear, isSlow: true };
+  const made = panel(output.view.label, verdict, holder);
+  made.classList.add("wide");
+  return { element: made, show, clear, isSlow: true };
 }
 
-/** @param {number} x @param {number} column */
-const written = (x, column) => (!Number.isFinite(x) ? "–" : column === 4 ? String(Math.round(x)) : column === 5 ? x.toFixed(3) : shown(x, 3));
+/** @param {number} x @param {number} column @param {(x: number) => string} write */
+const written = (x, column, write) => (!Number.isFinite(x) ? "–" : column === 4 ? String(Math.round(x)) : column === 5 ? x.toFixed(3) : write(x));
 
 /**
  * Two variables against each other, with divergences.

@@ -1,14 +1,14 @@
 /** The page of a predictor: one covariate along the axis, or rows of a table; the others are controls. */
 
 import { readTable, writeTable } from "./csv.js";
-import { acceptDrops, element, panel } from "./dom.js";
-import { bandPlot, clearPlot, forestPlot, linePlot } from "./plots.js";
+import { acceptDrops, element, panel, words } from "./dom.js";
+import { bandPlot, barPlot, clearPlot, forestPlot, linePlot } from "./plots.js";
 import { INTERVAL, interval, mean } from "./posterior.js";
 import { shown, tensor } from "./tensors.js";
 
 /**
- * @typedef {{input: string, label: string, whole: boolean, rows: boolean, column?: number, of?: number, choices?: [number, string][], min?: number, max?: number, median?: number, steps?: number, sample?: number[]}} Covariate
- * @typedef {{label: string, names: Record<string, string>, levels: number[], mass: number, categories: number[], observed?: number[]}} Predicted
+ * @typedef {{input: string, name: string, label: string, whole: boolean, rows: boolean, column?: number, of?: number, choices?: [number, string][], min?: number, max?: number, median?: number, steps?: number, sample?: number[]}} Covariate
+ * @typedef {{name: string, label: string, names: Record<string, string>, levels: number[], mass: number, categories: number[], observed?: number[]}} Predicted
  * @typedef {{middle: number[], low: number[] | null, high: number[] | null, share: string}} Summary
  */
 
@@ -62,6 +62,8 @@ export function makePredictor({ inputs, predictor }, changed) {
     element: i ? "" : element("div", {}, settings, rowsOf),
     read: () => {
       if (!i) rows = readRows(covered.map((/** @type {any} */ x) => x.dims[0]).find(Number.isInteger) ?? null);
+      // Along an axis all rows have one key: the lines have no noise of their own.
+      if (input.name === predictor.row_id) return tensor(input.dtype, [...(rows.values().next().value ?? [0]).keys()].map((row) => (isTable() ? row : 0)), [rows.values().next().value?.length ?? 1]);
       const own = covariates.filter((covariate) => covariate.input === input.name);
       if (!own[0].rows) return tensor(input.dtype, [fields[covariates.indexOf(own[0])].read()], []);
       const columns = own.map((covariate) => /** @type {number[]} */ (rows.get(covariate)));
@@ -81,13 +83,15 @@ export function makePredictor({ inputs, predictor }, changed) {
   const predicted = predictor.outputs;
   /** @type {string[][]} */
   let table = [];
-  const views = predicted.map((output) => view(output, () => (isTable() || !along.length ? null : axis()), () => rows));
+  /** Return whether a row of the data has the chosen values of all factors but that along the axis. @param {number} row */
+  const isChosen = (row) => along.every((covariate) => covariate === axis() || !covariate.choices || !covariate.sample || covariate.sample[row] === fields[covariates.indexOf(covariate)].read());
+  const views = predicted.map((output) => view(output, () => (isTable() || !along.length ? null : axis()), () => rows, isChosen));
   const all = element("div", { class: "table", tabindex: 0, role: "region", "aria-label": "Predictions" });
   const list = { element: panel("Predictions of the rows", all), show: (/** @type {any} */ results) => {
     const summaries = predicted.map((output) => summarised(output, results));
     const count = Math.min(...summaries.map(({ middle }) => middle.length));
-    const names = predicted.flatMap(({ label }, i) => [`${label}: mean`, ...(summaries[i].low ? ["low", "high"] : [])]);
-    const header = [...along.map(({ label }) => label), ...names];
+    const names = predicted.flatMap(({ name }, i) => [`${name}: mean`, ...(summaries[i].low ? ["low", "high"] : [])]);
+    const header = [...along.map(({ name }) => name), ...names];
     table = [header, ...Array.from({ length: count }, (_, row) => [
       ...along.map((covariate) => named(covariate, /** @type {number[]} */ (rows.get(covariate))[row])),
       ...summaries.flatMap(({ middle, low, high }) => (low && high ? [middle, low, high] : [middle]).map((numbers) => shown(numbers[row], 4))),
@@ -98,6 +102,9 @@ export function makePredictor({ inputs, predictor }, changed) {
   }, clear: () => all.replaceChildren() };
   return { controls, views: [list, ...views], csv: () => writeTable(table) };
 }
+
+/** @param {string} name */
+const plain = (name) => words(name).toLowerCase();
 
 /** @param {Covariate} covariate @param {number} value */
 const named = ({ choices }, value) => choices?.find(([x]) => x === value)?.[1] ?? shown(value, 6);
@@ -148,7 +155,8 @@ function field({ label, choices, min = -3, max = 3, median = 0, steps, whole }, 
     /** @param {string} mode */
     set: (mode) => {
       made.hidden = mode === "hidden";
-      value.hidden = shownValue.hidden = mode !== "value";
+      value.hidden = mode !== "value";
+      shownValue.hidden = mode !== "value" || Boolean(choices);
       ends.hidden = mode !== "range";
     },
     read: () => {
@@ -179,7 +187,7 @@ function panelOfRows(text, along, changed) {
     changed();
   };
   file.addEventListener("change", () => file.files[0] && take(file.files[0]));
-  const made = panel("Rows", element("p", { class: "hint" }, `Type or paste rows, or open a CSV file, with the columns ${along.map(({ label }) => label).join(", ")}.`), text, file);
+  const made = panel("Rows", element("p", { class: "hint" }, `Type or paste rows, or open a CSV file, with the columns ${along.map(({ name }) => name).join(", ")}.`), text, file);
   acceptDrops(made, take);
   return made;
 }
@@ -188,7 +196,7 @@ function panelOfRows(text, along, changed) {
 function exampleOf(along) {
   const count = Math.max(1, Math.min(FIRST_ROWS, ...along.map(({ sample }) => sample?.length ?? 1)));
   const rows = Array.from({ length: count }, (_, i) => along.map((covariate) => named(covariate, covariate.sample?.[i] ?? covariate.median ?? covariate.choices?.[0][0] ?? 0)));
-  return writeTable([along.map(({ label }) => label), ...rows]);
+  return writeTable([along.map(({ name }) => name), ...rows]);
 }
 
 /**
@@ -201,16 +209,18 @@ function exampleOf(along) {
  */
 function tableOf(text, along, size) {
   const [header = [], ...lines] = readTable(text);
-  const missing = along.filter(({ label }) => !header.includes(label));
-  if (missing.length) throw new Error(`The first line names the columns: ${missing.map(({ label }) => label).join(", ")} is missing`);
+  const known = header.map(plain);
+  const placeOf = (/** @type {Covariate} */ { name, label }) => [name, label].map((x) => known.indexOf(plain(x))).find((at) => at >= 0) ?? -1;
+  const missing = along.filter((covariate) => placeOf(covariate) < 0);
+  if (missing.length) throw new Error(`The first line names the columns: ${missing.map(({ name }) => name).join(", ")} is missing`);
   if (!lines.length) throw new Error("Give at least one row");
   if (size !== null && lines.length !== size) throw new Error(`The model takes ${size} rows, not ${lines.length}`);
   return new Map(along.map((covariate) => {
-    const at = header.indexOf(covariate.label);
+    const at = placeOf(covariate);
     return [covariate, lines.map((line, i) => {
       const cell = line[at] ?? "";
       const value = covariate.choices?.find(([, name]) => name === cell)?.[0] ?? (cell === "" ? NaN : Number(cell));
-      if (Number.isNaN(value)) throw new Error(`Row ${i + 1}: ${cell || "nothing"} is no value of ${covariate.label}`);
+      if (Number.isNaN(value)) throw new Error(`Row ${i + 1}: ${cell || "nothing"} is no value of ${covariate.name}`);
       return value;
     })];
   }));
@@ -257,36 +267,63 @@ function summarised({ names, levels, mass }, results) {
  * @param {Predicted} output
  * @param {() => Covariate | null} axis
  * @param {() => Map<Covariate, number[]>} rows
+ * @param {(row: number) => boolean} isChosen whether a row of the data is of the groups that are shown
  */
-function view(output, axis, rows) {
+function view(output, axis, rows, isChosen) {
   const plot = element("div", { class: "plot" });
   const hint = element("p", { class: "hint" });
   const { label, names, categories, observed } = output;
   const show = (/** @type {any} */ results) => {
     const at = axis();
     const xs = (at && rows().get(at)) ?? [];
-    const chances = results[names.probabilities];
-    if (chances && xs.length) {
-      const columns = categories.map((_, j) => chances.numbers.filter((/** @type {number} */ _, /** @type {number} */ i) => i % categories.length === j));
-      hint.textContent = "Probability of each value.";
-      return linePlot(plot, xs, columns, categories.map(String), { x: at?.label ?? "row", y: label, isTitled: true });
+    const chances = xs.length && categories.length ? chancesOf(output, results, xs.length) : null;
+    if (chances) {
+      const shares = { x: at?.label ?? "row", y: "probability", isTitled: false };
+      hint.textContent = "The probability of each value.";
+      if (!at?.choices) return linePlot(plot, xs, chances, categories.map(String), shares);
+      return barPlot(plot, xs.map((x) => named(at, x)), chances, categories.map(String), "probability");
     }
     const { middle, low, high, share } = summarised(output, results);
     const isByRow = !xs.length || middle.length !== xs.length;
     const positions = isByRow ? middle.map((_, i) => i + 1) : xs;
-    const dots = !isByRow && observed && at?.sample?.length === observed.length ? thinned([at.sample, observed]) : null;
-    hint.textContent = [low && `mean, and an interval of ${share}`, dots && "dots: the data"].filter(Boolean).join("; ");
+    const data = !isByRow && observed && at?.sample?.length === observed.length ? [at.sample, observed] : null;
+    const [dots, others] = [true, false].map((chosen) => data && thinned(data.map((values) => values.filter((_, row) => isChosen(row) === chosen))));
+    hint.textContent = "";
     const labels = { x: isByRow ? "row" : (at?.label ?? ""), y: label, isTitled: true };
     if (!low || !high) return linePlot(plot, positions, [middle], ["mean"], labels, dots);
     if (at?.choices && !isByRow) {
       const place = new Map(at.choices.map(([value], i) => [value, i]));
       const pairs = dots && [dots[1], dots[0].map((x) => place.get(x) ?? NaN)];
+      hint.textContent = `Dots on lines: means, and intervals of ${share}${pairs ? "; small dots: the data" : ""}.`;
       return forestPlot(plot, xs.map((x) => named(at, x)), middle, low.map((x, i) => [x, high[i]]), label, pairs);
     }
-    if (isByRow && middle.length <= 30) return forestPlot(plot, positions.map((i) => `row ${i}`), middle, low.map((x, i) => [x, high[i]]), label);
-    bandPlot(plot, positions, middle, low, high, labels, dots, ["mean", "low", "high"]);
+    if (isByRow && middle.length <= 30) {
+      hint.textContent = `Means, and intervals of ${share}.`;
+      return forestPlot(plot, positions.map((i) => `row ${i}`), middle, low.map((x, i) => [x, high[i]]), label);
+    }
+    bandPlot(plot, positions, middle, low, high, labels, dots, ["mean", `${share} of the predictions`], others?.[0].length ? others : null);
   };
   return { element: panel(label, plot, hint), show, clear: () => clearPlot(plot) };
+}
+
+/**
+ * Return the probability of each category for each row: what the model computes, or the shares of its draws.
+ *
+ * @param {Predicted} output
+ * @param {any} results
+ * @param {number} rows
+ * @returns {number[][] | null}
+ */
+function chancesOf({ names, categories }, results, rows) {
+  const found = results[names.probabilities];
+  if (found) return categories.map((_, j) => found.numbers.filter((/** @type {number} */ _, /** @type {number} */ i) => i % categories.length === j));
+  const draws = results[names.draws];
+  if (!draws || draws.numbers.length !== draws.dims[0] * rows) return null;
+  return categories.map((category) => {
+    const counts = new Array(rows).fill(0);
+    draws.numbers.forEach((/** @type {number} */ x, /** @type {number} */ i) => (counts[i % rows] += x === category ? 1 : 0));
+    return counts.map((count) => count / draws.dims[0]);
+  });
 }
 
 /** Keep some of many points. @param {number[][]} points */

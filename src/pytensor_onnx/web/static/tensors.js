@@ -135,6 +135,22 @@ export function percentage(value) {
 }
 
 /**
+ * Return a function that writes numbers with as many decimals as a spread of them has digits that matter: two.
+ *
+ * @param {number} spread
+ * @returns {(value: number) => string}
+ */
+export function inDigitsOf(spread) {
+  const decimals = 1 - Math.floor(Math.log10(spread));
+  if (!Number.isFinite(decimals) || decimals > 6) return (value) => shown(value, 3);
+  return (value) => {
+    if (!Number.isFinite(value) || Math.abs(value) >= 1e6) return shown(value, 3);
+    const text = value.toFixed(Math.max(0, decimals));
+    return Number(text) === 0 ? text.replace("-", "") : text;
+  };
+}
+
+/**
  * Write a number in few digits.
  *
  * @param {number} value
