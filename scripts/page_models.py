@@ -11,6 +11,7 @@ import pytensor.tensor as pt
 
 import pytensor_onnx.pymc as po
 from pytensor_onnx import ONNXProgram, export_onnx, export_training_step
+from scripts.page_detector import export_detector, trained_detector
 
 MODELS: dict[str, Callable[[], Any]] = {}
 COUNTIES = ["Aitkin", "Anoka", "Becker", "Beltrami", "Benton", "Big Stone"]
@@ -188,9 +189,24 @@ def training() -> ONNXProgram:
     fitted = (hidden @ weights[4] + weights[5])[:, 0]
     fitted.name = "fitted"
     loss = pt.mean((fitted - y) ** 2)
+    points = rng.uniform(-3, 3, 60).round(2)
+    wave = (np.sin(2 * points) + points / 3 + rng.normal(0, 0.15, 60)).round(2)
     return export_training_step(
-        loss, weights, adam, inputs=[x, y], extra_outputs=[fitted], target="web", verify=False
+        loss,
+        weights,
+        adam,
+        inputs=[x, y],
+        extra_outputs=[fitted],
+        example_inputs=[points.astype("float32"), wave.astype("float32"), np.float32(0.005)],
+        target="web",
+        verify=False,
     )
+
+
+@model
+def detector() -> ONNXProgram:
+    """Find discs, squares and triangles by a network that is trained here."""
+    return export_detector(trained_detector())
 
 
 @model

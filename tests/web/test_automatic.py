@@ -84,7 +84,7 @@ def test_a_predictor_has_covariates_with_labels_and_the_data(predictor):
     (height,) = page["predictor"]["outputs"]
     assert height["observed"] == pytest.approx((80 + 5 * AGE).tolist())
     assert page["inputs"]["seed"]["more"]
-    assert page["title"] == "Predictions of height"
+    assert page["title"] == "Height by age and region"
 
 
 def test_a_sampler_has_its_data_and_labels(sampler):
@@ -125,13 +125,15 @@ def test_an_approximation_runs_in_its_page(opened, export):
 def test_a_density_has_the_names_of_its_point_and_no_made_up_data():
     page = automatic_page(export_logp(heights(), verify=False).model, "model")
     assert page["inputs"]["point"]["labels"] == ["level.1", "level.2", "level.3", "slope"]
-    assert page["inputs"]["age"]["example"] is None
+    assert page["inputs"]["age"]["value"] == AGE.tolist()
+    hidden = export_logp(heights(), share_data=False, verify=False).model
+    assert automatic_page(hidden, "model")["inputs"]["age"]["value"] == []
 
 
 def test_no_internal_name_is_a_title():
     x = pt.matrix("x")
     model = export_onnx([x], {"total": x.sum()}, verify=False).model
-    assert automatic_page(model, "model")["title"] == "total from x"
+    assert automatic_page(model, "model")["title"] == "Total from x"
     assert automatic_page(model, "my_net")["title"] == "My net"
 
 
@@ -183,8 +185,9 @@ def opened(browser, tmp_path):
 def test_a_predictor_opens_with_a_band_and_takes_rows(opened, predictor):
     page = opened(predictor)
     page.get_by_role("img", name="Plot of height").wait_for()
-    assert page.get_by_text("an interval of 94%; dots: the data").is_visible()
-    page.get_by_label("Along the axis").select_option("region_index")
+    assert page.get_by_text("94% of the predictions").is_visible()
+    assert page.get_by_text("data of other groups").is_visible()
+    page.get_by_label("Along the axis").select_option("region")
     page.get_by_role("img", name="of 3 rows").wait_for()
     page.get_by_label("Along the axis").select_option("rows of a table")
     page.get_by_label("Rows", exact=True).fill('age,region_index\n10,"south, west"\n12,west')

@@ -113,7 +113,7 @@ def test_the_page_is_there_and_counts_bytes_while_the_runtime_loads(browser, fol
         page.get_by_text("Loading ONNX Runtime and the model").wait_for()
         page.get_by_role("progressbar", name="Loading").wait_for()
         assert page.get_by_role("heading", name="A walk").is_visible()
-        assert page.get_by_text("Nothing to show before the first run.").count() == 3
+        assert page.get_by_text("The result appears here.").count() == 3
         assert page.evaluate(FIRST_PAINT) > 0
         assert page.get_by_role("button", name="Run", exact=True).is_disabled()
         held.pop().continue_()
@@ -147,7 +147,7 @@ def test_a_reset_can_be_undone(opened):
     before = results(opened)
     click(opened, "Reset")
     opened.get_by_text("All is as at the beginning.").wait_for()
-    assert opened.get_by_text("Nothing to show before the first run.").count() == 3
+    assert opened.get_by_text("The result appears here.").count() == 3
     run(opened)
     np.testing.assert_allclose(results(opened)["place"], [6])
     click(opened, "Undo reset")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from pytensor_onnx.errors import ArgumentError
 
 if TYPE_CHECKING:
-
     from pytensor_onnx import ONNXProgram
 
 _DRAWS = 500

@@ -237,7 +237,7 @@ def _write(model: Path | str, request: PageRequest) -> dict[str, Any]:
         if isinstance(model, str):
             with working("exporting"):
                 program = page_program(model)
-                program.save(file)
+                program.save_for_page(file)
                 if program.state and state is None:
                     state = write_state(Path(temporary, "state.npz"), program.state, 0)
         else:

@@ -93,6 +93,10 @@ def external_bytes(file: Path) -> int:
     return sum(path.stat().st_size for path in weight_files(read_model(file), file))
 
 
+EXAMPLES = "example_inputs"
+"""Entry of the metadata with the example inputs of a page."""
+
+
 def stored_mapping(metadata: Mapping[str, str], key: str) -> dict[str, Any]:
     """Return a mapping that this package stored in the metadata of a model, as JSON.
 

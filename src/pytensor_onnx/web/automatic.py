@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.model_reading import stored_mapping
 from pytensor_onnx.web.controls import sizes_of
+from pytensor_onnx.web.network_pages import capital, network_page, training_page, words
 
 _MOST_NAMES = 4
 _FEW_SLIDERS, _FEW_ROWS, _FEW_CATEGORIES = 12, 30, 8
@@ -60,12 +61,13 @@ def automatic_page(model: ir.Model, stem: str) -> dict[str, Any]:
     if "sampler" in told:
         is_fit = "method" in told["sampler"]
         return _approximation(graph, told) if is_fit else _sampler(graph, told)
-    if "draws" in told and isinstance(told.get("outputs"), dict):
+    if "draws" in told and isinstance(told.get("outputs"), dict) and told["outputs"]:
         return _predictor(graph, told)
-    page: dict[str, Any] = {"title": title_of(graph, stem)}
     if "jacobian" in told and any(v.name == "point" for v in graph.inputs):
-        page |= _density(graph, told)
-    return page
+        page = _density(graph, told)
+    else:
+        page = training_page(model) or network_page(model)
+    return {"title": title_of(graph, stem), **page}
 
 
 def title_of(graph: ir.Graph, stem: str) -> str:
@@ -80,31 +82,16 @@ def title_of(graph: ir.Graph, stem: str) -> str:
     if (name := graph.name or "") not in _INTERNAL:
         return name
     if stem not in _INTERNAL:
-        return _capital(words(stem.replace("-", " ")))
+        return capital(words(stem.replace("-", " ")))
     given, computed = (
         ", ".join(str(v.name) for v in values if v.name not in graph.initializers)
         for values in (graph.inputs, graph.outputs)
     )
-    return _capital(words(f"{computed} from {given}" if given else computed))
+    return capital(words(f"{computed} from {given}" if given else computed))
 
 
 def _model_name(told: Mapping[str, Any], otherwise: str) -> str:
     return str(told.get("model") or otherwise)
-
-
-def words(name: str) -> str:
-    """Return a name as words.
-
-    Examples
-    --------
-    >>> words("log_radon")
-    'log radon'
-    """
-    return " ".join(name.replace("_", " ").split()) or name
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _label_of_data(told: Mapping[str, Any], name: str) -> str:
@@ -274,7 +261,8 @@ def _data_control(
     if len(sizes) == 1:
         labels = _labels_of_indices(told, name)
         # Vectors of one length are the columns of one table.
-        options |= {"kind": "columns", "group": f"{about['shape'][0]} rows", "value": sample or []}
+        options |= {"kind": "columns", "column": name, "value": sample or []}
+        options["group"] = f"{about['shape'][0]} rows"
         return options | ({"labels": labels} if labels else {})
     columns = _labels(told, name, 1, sizes[1]) if len(sizes) == 2 else None
     options |= {"kind": "table"} | ({"value": sample} if sample else {})
@@ -316,19 +304,46 @@ def _density(graph: ir.Graph, told: Mapping[str, Any]) -> dict[str, Any]:
     names = (told.get("names") or {}).get(str(told.get("space")), [])
     if not start or len(start) != len(names):
         return {}
-    point: dict[str, Any] = {"value": start, "label": "Point"}
+    transforms = {value["name"]: value for value in told["values"]}
+    labels = [_coordinate(name, transforms.get(name, {})) for name in names]
+    # The value is the field's own, and need not be within the slider.
+    reach = max(3.0, *map(abs, start))
+    point: dict[str, Any] = {"value": start, "label": "Point", "min": -reach, "max": reach}
     if len(start) <= _FEW_SLIDERS:
-        point |= {"kind": "sliders", "labels": names, "size": len(start)}
-    page = {"title": "Log-density of " + _joined(words(v["variable"]) for v in told["values"])}
-    given = [str(v.name) for v in graph.inputs if v.name not in graph.initializers]
-    # The file has no data, and random numbers in their place would mislead.
-    data = {name: {"kind": "table", "example": None} for name in given if name != "point"}
-    views = {"logp": {"label": "Log-density"}, "dlogp": {"label": "Gradient", "labels": names}}
+        point |= {"kind": "sliders", "labels": labels, "size": len(start)}
+    else:
+        point = {"kind": "table", "value": start, "label": "Point"}
+    observed = _joined(map(words, told.get("observed") or []))
+    named = _joined(words(v["variable"]) for v in told["values"])
+    given = f", given {observed}" if observed else ""
+    views: dict[str, dict[str, Any]] = {
+        "logp": {"label": "Log-density"},
+        "dlogp": {"label": "Gradient", "labels": labels},
+    }
     if len(names) <= _FEW_ROWS:
         views["dlogp"]["kind"] = "bars"
     computed = {str(v.name) for v in graph.outputs}
-    outputs = {name: view for name, view in views.items() if name in computed}
-    return page | {"inputs": {"point": point, **data}, "outputs": outputs}
+    inputs = {"point": point, **_data_controls(graph, told)}
+    # Without a sample, random numbers in the place of data would mislead.
+    for name, control in inputs.items():
+        if control.get("kind") == "table" and name != "point":
+            control.setdefault("example", None)
+    return {
+        "title": _model_name(told, f"Log-density of {named}"),
+        "text": f"The log-density of {named}{given}, at a point, "
+        "and its gradient, which points to where it grows. Move the point to make it larger.",
+        "inputs": inputs,
+        "outputs": {name: view for name, view in views.items() if name in computed},
+    }
+
+
+def _coordinate(name: str, value: Mapping[str, Any]) -> str:
+    """Return the name of a coordinate of a point, with what was done to the variable."""
+    transform, variable = value.get("transform"), words(str(value.get("variable") or name))
+    if not transform:
+        return words(name)
+    known = {"log": "log of {}", "logodds": "logit of {}"}
+    return known.get(transform, "{} (transformed)").format(variable)
 
 
 def _predictor(graph: ir.Graph, told: Mapping[str, Any]) -> dict[str, Any]:
@@ -361,7 +376,7 @@ def _predictor(graph: ir.Graph, told: Mapping[str, Any]) -> dict[str, Any]:
     given = _joined(dict.fromkeys(inputs[x["input"]]["label"] for x in covariates))
     by = f" by {given}" if given else ""
     return {
-        "title": _model_name(told, f"{_capital(names)}{by}"),
+        "title": _model_name(told, f"{capital(names)}{by}"),
         "text": f"Predictions of {names}, computed in this page from {told['draws']:,} draws of "
         "the posterior of a PyMC model. Choose what lies along the axis, and set the others.",
         "run": "change",

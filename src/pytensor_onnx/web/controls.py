@@ -24,8 +24,9 @@ CONTROLS = {
     "seed": {"value", "size", "advance", "more"},
     "drawing": {"scale"},
     "image": {"scale", "size", "example"},
+    "sound": {"rate"},
     "table": {"value", "columns", "example", "more"},
-    "columns": {"value", "group", "labels", "more"},
+    "columns": {"value", "group", "labels", "column", "more"},
     "covariate": set[str](),
 }
 """Kinds of controls, and the options of each; every kind has a label."""
@@ -38,7 +39,7 @@ VIEWS = {
     "trace": set[str](),
     "histogram": {"bins", "keep"},
     "table": {"columns"},
-    "boxes": {"image", "labels", "threshold"},
+    "boxes": {"image", "labels", "threshold", "format"},
     "picture": {"scale"},
     "posterior": {"labels", "keep", "prior"},
     "summary": {"of", "keep"},
@@ -99,10 +100,10 @@ def describe_output(value: ir.Value, given: Mapping[str, Any]) -> dict:
     """Return the name, dtype, dimensions and view of an output."""
     name, dims = str(value.name), sizes_of(value)
     dtype = _dtype(value)
-    kind = given.get("kind") or _view(dims, is_probability=_is_probability(value))
+    kind = given.get("kind") or _view(dims, has_shares=is_probability(value))
     view = {"kind": kind, "label": name, **_checked(f"output {name}", kind, given, VIEWS)}
     if "percent" in VIEWS[kind]:
-        view.setdefault("percent", _is_probability(value))
+        view.setdefault("percent", is_probability(value))
     if kind == "bars" and view["percent"] and (dims[-1] or 0) > _MANY_CLASSES:
         view.setdefault("top", _TOP)
     return {"name": name, "dtype": dtype, "dims": dims, "view": view}
@@ -116,11 +117,13 @@ def names_in(view: Mapping[str, Any]) -> list[str]:
     >>> names_in({"kind": "lines", "x": "age", "points": [[1.0, 2.0]]})
     ['age']
     """
-    named = (view.get(key) for key in ("x", "lower", "upper", "interval", "points", "image"))
+    named = [view.get(key) for key in ("x", "lower", "upper", "interval", "points", "image")]
+    points = view.get("points")
+    named += points if isinstance(points, list) else []
     return [name for name in named if isinstance(name, str)]
 
 
-def _is_probability(value: ir.Value) -> bool:
+def is_probability(value: ir.Value) -> bool:
     """Return whether a softmax or a sigmoid computes a value."""
     node = value.producer()
     while node is not None and (entry_of(node).moves == FIRST or node.op_type == "Cast"):
@@ -166,11 +169,12 @@ def _control(
     return "table"
 
 
-def _view(dims: list[int | None], *, is_probability: bool) -> str:
+def _view(dims: list[int | None], *, has_shares: bool) -> str:
     sizes = [n for n in dims if n != 1]
     if len(dims) == 4 and dims[1] in {1, 3} and min(n or 0 for n in dims[2:]) >= _SMALLEST_PICTURE:
         return "picture"
-    if is_probability and len(dims) <= 2 and dims[-1] is not None and dims[-1] > 1:
+    is_row = len(dims) <= 2 or dims[:-1].count(1) >= len(dims) - 2
+    if has_shares and is_row and dims[-1] is not None and dims[-1] > 1:
         return "bars"
     if not sizes:
         return "number"

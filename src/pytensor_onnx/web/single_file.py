@@ -143,5 +143,5 @@ def frame(page: str, height: int) -> str:
     """
     return (
         f'<iframe srcdoc="{html.escape(page)}" style="width: 100%; height: {height}px; border: 0" '
-        'title="A page that runs the model" allow="clipboard-write; camera"></iframe>'
+        'title="A page that runs the model" allow="clipboard-write; camera; microphone"></iframe>'
     )

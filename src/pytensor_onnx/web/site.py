@@ -204,15 +204,15 @@ def describe_page(
     encoded = {
         part: entry["encoding"] for entry in encodings.values() for part in entry["parts"].values()
     }
-    repeat = page.get("repeat", 1)
-    if not isinstance(repeat, int) or repeat < 1:
-        raise PyTensorONNXError(f"repeat is a number of runs from 1 on, not {repeat!r}")
     inputs = [v for v in graph.inputs if v.name not in graph.initializers and v.name not in pairs]
     outputs = [v for v in graph.outputs if v.name not in pairs.values()]
     automatic = automatic_page(loaded, model.stem)
     # Who describes inputs or outputs has a page of single controls and views.
     is_described = any(page.get(kind) for kind in ("inputs", "outputs"))
     page = {**({"title": automatic["title"]} if is_described else automatic), **page}
+    repeat = page.get("repeat", 1)
+    if not isinstance(repeat, int) or repeat < 1:
+        raise PyTensorONNXError(f"repeat is a number of runs from 1 on, not {repeat!r}")
     given = {kind: page.get(kind) or {} for kind in ("inputs", "outputs")}
     for kind, values in (("inputs", inputs), ("outputs", outputs)):
         unknown = sorted(set(given[kind]) - {str(v.name) for v in values})
@@ -234,6 +234,7 @@ def describe_page(
         "shown": _shown(described_inputs, described_outputs),
         "state": {"pairs": pairs},
         "button": page.get("button") or "Run",
+        "starts": bool(page.get("starts")),
         "predictor": page.get("predictor"),
     }
 

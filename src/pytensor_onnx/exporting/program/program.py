@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,11 +30,15 @@ from pytensor_onnx.exporting.verification.divergence import Conversion
 from pytensor_onnx.exporting.verification.file_vectors import METADATA, Vectors
 from pytensor_onnx.exporting.verification.results import ValueDifference, Verification
 from pytensor_onnx.graph.file_parts import add_encoder, add_maps
+from pytensor_onnx.graph.model_reading import EXAMPLES
 from pytensor_onnx.graph.traversal import function_sizes, operator_counts
 from pytensor_onnx.graph.weights import weight_bytes
 from pytensor_onnx.progress import working
 from pytensor_onnx.running.fingerprint import Fingerprint, fingerprint_of
 from pytensor_onnx.running.session import SessionOptions, kernels_of
+
+_LARGEST_EXAMPLE, _DIGITS_OF_EXAMPLE = 20_000, 5
+"""Numbers of an example input that a page has, at most."""
 
 if TYPE_CHECKING:
     from pytensor_onnx.pictures.graph_picture import Drawing
@@ -197,9 +202,27 @@ class ONNXProgram(Runner):
         from pytensor_onnx.web.site import make_page
 
         with tempfile.TemporaryDirectory() as folder:
-            file = write_model(Path(folder, "model.onnx"), self.model)
+            file = self.save_for_page(Path(folder, "model.onnx"))
             state = write_state(Path(folder, "state.npz"), self.state, 0) if self.state else None
             return make_page(file, page=description, state=state, height=height)
+
+    def save_for_page(self, path: str | os.PathLike) -> Path:
+        """Write the model to a file, with the example inputs of the export for its page."""
+        request, model = self.conversion.request, self.model
+        given = request.examples if request is not None else None
+        if given is not None:
+            model = model.clone()
+            arrays = {str(v.name): np.asarray(x) for v, x in zip(self.inputs, given, strict=False)}
+            model.metadata_props[EXAMPLES] = json.dumps(
+                {
+                    name: {"dims": list(x.shape), "numbers": _in_few_digits(x)}
+                    for name, x in arrays.items()
+                    if x.size <= _LARGEST_EXAMPLE
+                    and x.dtype.kind in "iufb"
+                    and np.isfinite(x).all()
+                }
+            )
+        return write_model(path, model)
 
     def draw(self) -> Drawing:
         """Return a picture of the graph, which a notebook shows.
@@ -522,3 +545,8 @@ def _table_of(values: Iterable[ValueDifference]) -> str:
 def _section(title: str, lines: Iterable[object]) -> str:
     listing = "\n".join(f"- {line}" for line in lines)
     return f"## {title}\n\n{listing}" if listing else ""
+
+
+def _in_few_digits(x: np.ndarray) -> list[float]:
+    """Return the numbers of an example as a page shows them."""
+    return [float(f"{n:.{_DIGITS_OF_EXAMPLE}g}") for n in x.ravel().tolist()]

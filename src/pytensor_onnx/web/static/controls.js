@@ -2,6 +2,7 @@ import { readRows, readTable, sizesOf, writeTable } from "./csv.js";
 import { acceptDrops, element, panel } from "./dom.js";
 import { readNpy } from "./npz.js";
 import { drawing, image } from "./pictures.js";
+import { sound } from "./sound.js";
 import { shown, tensor } from "./tensors.js";
 
 /**
@@ -10,7 +11,7 @@ import { shown, tensor } from "./tensors.js";
  */
 
 /** @type {Record<string, (input: Input, changed: () => void) => Control>} */
-const KINDS = { slider, sliders, grid, checkbox, seed, table, columns, drawing, image };
+const KINDS = { slider, sliders, grid, checkbox, seed, table, columns, drawing, image, sound };
 
 /**
  * Make the control of an input. Its `read` returns null while nothing is given; `save` writes what is given as a text,
@@ -188,7 +189,7 @@ function table(input, changed) {
   let array = value ? null : (example ?? null);
   const told = element("p", { class: "hint" });
   const tell = (/** @type {string} */ what) => (told.textContent = array ? `${what} of sizes ${array.dims.join(" x ") || "none"}.` : "");
-  tell("Example: random numbers");
+  tell(example?.is_given ? "Example of the file: numbers" : "Example: random numbers");
   const file = element("input", { type: "file", accept: ".csv,.tsv,.txt,.npy,text/*", "aria-label": `${label}, file` });
   const take = async (/** @type {File} */ given) => {
     if (given.name.endsWith(".npy")) {
@@ -250,7 +251,8 @@ const TABLES = new Map();
  * @type {(input: Input, changed: () => void) => Control}
  */
 function columns(input, changed) {
-  const { group, label } = input.control;
+  const { group } = input.control;
+  const label = columnOf(input);
   const isFirst = !TABLES.has(group);
   const shared = TABLES.get(group) ?? sharedTable(group, changed);
   TABLES.set(group, shared);
@@ -264,6 +266,9 @@ function columns(input, changed) {
   const wish = `Type or open the data: a line for each row, with the columns ${shared.names().join(", ")}.`;
   return isFirst ? { element: shared.element, read, wish, save: shared.save, restore: shared.restore } : { element: element("span"), read, wish };
 }
+
+/** The name of an input in the first line of a table. @param {Input} input @returns {string} */
+const columnOf = ({ control: { column, label } }) => column ?? label;
 
 /** @param {string} title @param {() => void} changed */
 function sharedTable(title, changed) {
@@ -283,18 +288,20 @@ function sharedTable(title, changed) {
   const write = () => {
     const count = Math.max(...inputs.map(({ control }) => control.value.length));
     const rows = Array.from({ length: count }, (_, i) => inputs.map((input) => (i < input.control.value.length ? shownAs(input, input.control.value[i]) : "")));
-    text.value = writeTable([inputs.map(({ control }) => control.label), ...rows]);
+    text.value = writeTable([inputs.map(columnOf), ...rows]);
   };
   return {
     element: made,
-    names: () => inputs.map(({ control }) => control.label),
+    names: () => inputs.map(columnOf),
     /** @param {Input} input */
     add: (input) => {
       inputs.push(input);
       write();
     },
     /** @param {Input} input */
-    read: ({ control: { label, labels } }) => {
+    read: (input) => {
+      const { labels } = input.control;
+      const label = columnOf(input);
       const [header = [], ...lines] = readTable(text.value);
       const at = header.indexOf(label);
       if (at < 0) throw new Error(`The first line of the data names the columns: ${label} is missing`);

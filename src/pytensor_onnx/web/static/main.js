@@ -104,7 +104,7 @@ class Page {
     this.isReady = true;
     for (const name of ["run", "repeat", "reset", "save"]) byId(name).disabled = false;
     say("Ready.");
-    if (this.description.run === "change") await this.run();
+    if (this.description.run === "change" || this.description.starts) await this.run();
   }
 
   /** Run once, and bring the results into sight. */

@@ -149,7 +149,15 @@ export function image(input, changed) {
   const made = panel(label, element("p", { class: "hint" }, "Choose an image, or drop one here."), canvas, problem);
   made.append(element("div", { class: "actions" }, chooser, navigator.mediaDevices ? camera : ""));
   acceptDrops(made, open);
-  if (example) fetch(example).then((response) => response.blob()).then(open);
+  if (example?.numbers) {
+    const pixels = context.createImageData(width, height);
+    for (let i = 0; i < width * height; i++) {
+      for (let c = 0; c < 3; c++) pixels.data[4 * i + c] = (255 / scale) * example.numbers[(channels === 3 ? c : 0) * width * height + i];
+      pixels.data[4 * i + 3] = 255;
+    }
+    context.putImageData(pixels, 0, 0);
+    isEmpty = false;
+  } else if (example) fetch(example).then((response) => response.blob()).then(open);
   return {
     element: made,
     picture: () => canvas,

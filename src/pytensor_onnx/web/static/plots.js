@@ -237,6 +237,7 @@ export function linePlot(holder, xs, columns, names, labels, points = null) {
     // A line of one point has no length.
     if (xs.length === 1) columns.forEach((ys) => dots(at, [xs, ys], "dot drawn"));
     dots(at, points);
+    if (columns.length === 1 && names[0] === "") return [at.root];
     const series = columns.map((values, j) => ({ name: String(names[j] ?? j), colour: j % COLOURS, values: [values] }));
     return [at.root, legend(at, xs, [...series, ...(points ? [DATA] : [])], labels.x)];
   });

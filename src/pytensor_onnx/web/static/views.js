@@ -13,6 +13,8 @@ import { numbersOf, percentage, shown } from "./tensors.js";
 const MOST_ROWS = 200;
 const MOST_COLUMNS = 50;
 const MOST_LINES = 20;
+/** Pixels of the width that small images are enlarged to at least. */
+const ENLARGED = 320;
 
 /** @type {Record<string, (output: Output, page: Page) => View | null>} */
 const KINDS = { number, bars, lines, band, trace, histogram, table, boxes, picture, posterior, summary, pairs, hidden: () => null };
@@ -27,7 +29,7 @@ const KINDS = { number, bars, lines, band, trace, histogram, table, boxes, pictu
 export function makeView(output, page) {
   const view = KINDS[output.view.kind](output, page);
   if (!view) return null;
-  const waiting = element("p", { class: "hint" }, "Nothing to show before the first run.");
+  const waiting = element("p", { class: "hint" }, "The result appears here.");
   view.element.append(waiting);
   return {
     element: view.element,
@@ -132,7 +134,11 @@ function lines(output, { labelOf }) {
       if (!numbers.length) return clearPlot(plot);
       const columns = range(Math.min(MOST_LINES, width)).map((j) => column(numbers, j, width));
       const names = series ?? (width === 1 ? [label] : []);
-      linePlot(plot, x ? results[x].numbers : range(n), columns, names, { x: x ? labelOf(x) : "position", y: label, isTitled: true }, pointsOf(points, results));
+      const at = x ? results[x].numbers : range(n);
+      // A line goes from left to right.
+      const order = range(n).sort((i, j) => at[i] - at[j]);
+      const sorted = (/** @type {number[]} */ values) => (x ? order.map((i) => values[i]) : values);
+      linePlot(plot, sorted(at), columns.map(sorted), names, { x: x ? labelOf(x) : "position", y: label, isTitled: true }, pointsOf(points, results));
     },
     clear: () => {
       clearPlot(plot);
@@ -174,7 +180,7 @@ function trace(output) {
       const isByRun = runs % numbers.length === 0;
       const step = isByRun ? runs / numbers.length : 1;
       const at = numbers.map((_, i) => (i + 1) * step);
-      linePlot(plot, at, [numbers], [label], { x: isByRun ? "run" : "number", y: label, isTitled: true });
+      linePlot(plot, at, [numbers], [label], { x: isByRun ? "step" : "number", y: label, isTitled: true });
     },
     clear: () => clearPlot(plot),
   };
@@ -233,14 +239,15 @@ function table(output) {
 }
 
 /**
- * Boxes on an image: rows of left, top, right, bottom, score and class.
+ * Boxes on an image: rows of left, top, right, bottom, score and class, or in columns their centre, size and a score for
+ * each class, of which those that overlap a better one are left out.
  *
  * @param {Output} output
  * @param {Page} page
  * @returns {View}
  */
 function boxes(output, { picture }) {
-  const { label, labels = [], threshold = 0.25, image } = output.view;
+  const { label, labels = [], threshold = 0.25, image, format = "rows" } = output.view;
   const drawn = element("canvas", { role: "img", "aria-label": label });
   const list = element("p", { class: "hint" });
   return {
@@ -248,21 +255,22 @@ function boxes(output, { picture }) {
     show: (results) => {
       const source = picture(image);
       if (!source) return;
-      drawn.width = source.width;
-      drawn.height = source.height;
+      // Small images are enlarged, so that names can be read on them.
+      const by = Math.max(1, Math.ceil(ENLARGED / source.width));
+      drawn.width = by * source.width;
+      drawn.height = by * source.height;
       const pen = /** @type {CanvasRenderingContext2D} */ (drawn.getContext("2d"));
-      pen.drawImage(source, 0, 0);
-      pen.lineWidth = Math.max(2, source.width / 200);
-      const size = Math.max(11, source.width / 28);
+      pen.imageSmoothingEnabled = false;
+      pen.drawImage(source, 0, 0, drawn.width, drawn.height);
+      pen.lineWidth = Math.max(2, drawn.width / 200);
+      const size = Math.max(11, drawn.width / 28);
       pen.font = `${size}px sans-serif`;
-      const { numbers, dims } = results[output.name];
-      const width = dims.at(-1) ?? 6;
       /** @type {string[]} */
       const names = [];
-      for (let i = 0; i + width <= numbers.length; i += width) {
-        const [left, top, right, bottom, score, kind] = numbers.slice(i, i + 6);
-        if (!(score >= threshold)) continue;
-        const name = `${labels[kind] ?? kind} ${score.toFixed(2)}`;
+      for (const box of apart(rowsOf(results[output.name], format).filter((row) => row[4] >= threshold))) {
+        const [left, top, right, bottom] = box.map((x) => by * x);
+        const [score, kind] = box.slice(4);
+        const name = `${labels[kind] ?? kind} ${Math.round(100 * score)}%`;
         names.push(name);
         pen.strokeStyle = pen.fillStyle = `hsl(${(kind * 137) % 360} 80% 32%)`;
         pen.strokeRect(left, top, right - left, bottom - top);
@@ -271,13 +279,52 @@ function boxes(output, { picture }) {
         pen.fillStyle = "#fff";
         pen.fillText(name, left + 3, base - 0.2 * size);
       }
-      list.textContent = names.length ? names.join(", ") : "nothing found";
+      list.textContent = names.length ? `Found: ${names.join(", ")}.` : `Nothing found with a score of ${Math.round(100 * threshold)}% or more.`;
     },
     clear: () => {
       drawn.width = drawn.height = 0;
       list.textContent = "";
     },
   };
+}
+
+/**
+ * Return boxes as rows of left, top, right, bottom, score and class.
+ *
+ * @param {{dims: number[], numbers: number[]}} result
+ * @param {string} format
+ * @returns {number[][]}
+ */
+function rowsOf({ dims, numbers }, format) {
+  const width = dims.at(-1) ?? 6;
+  if (format === "rows") return range(numbers.length / width).map((i) => numbers.slice(i * width, i * width + 6));
+  const classes = (dims.at(-2) ?? 4) - 4;
+  return range(width).map((i) => {
+    const [x, y, w, h] = range(4).map((j) => numbers[j * width + i]);
+    const scores = range(classes).map((j) => numbers[(4 + j) * width + i]);
+    const score = Math.max(...scores);
+    return [x - w / 2, y - h / 2, x + w / 2, y + h / 2, score, scores.indexOf(score)];
+  });
+}
+
+/** Leave out boxes that overlap a better one of their class by this share of both. */
+const OVERLAP = 0.45;
+
+/** @param {number[][]} boxes */
+export function apart(boxes) {
+  /** @type {number[][]} */
+  const kept = [];
+  for (const box of boxes.sort((a, b) => b[4] - a[4])) {
+    if (!kept.some((other) => other[5] === box[5] && overlap(other, box) > OVERLAP)) kept.push(box);
+  }
+  return kept;
+}
+
+/** @param {number[]} a @param {number[]} b */
+function overlap(a, b) {
+  const area = (/** @type {number[]} */ box) => Math.max(0, box[2] - box[0]) * Math.max(0, box[3] - box[1]);
+  const both = area([Math.max(a[0], b[0]), Math.max(a[1], b[1]), Math.min(a[2], b[2]), Math.min(a[3], b[3])]);
+  return both / (area(a) + area(b) - both || 1);
 }
 
 /**
@@ -334,11 +381,12 @@ function moments(numbers) {
 /**
  * Return the coordinates of points: rows of two numbers, or the name of an input or output.
  *
- * @param {number[][] | string | undefined} points
+ * @param {(number[] | string)[] | string | undefined} points also the names of two inputs or outputs
  * @param {Results} results
  */
 function pointsOf(points, results) {
   if (!points) return null;
-  const numbers = typeof points === "string" ? results[points].numbers : points.flat();
+  if (typeof points[0] === "string" && Array.isArray(points)) return points.map((name) => results[/** @type {string} */ (name)].numbers);
+  const numbers = typeof points === "string" ? results[points].numbers : /** @type {number[]} */ (points.flat());
   return [0, 1].map((j) => column(numbers, j, 2));
 }
