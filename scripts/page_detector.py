@@ -13,6 +13,7 @@ from pytensor_onnx import ONNXProgram, export_onnx, export_training_step, nn
 
 SIDE, CELL = 64, 8
 CELLS = SIDE // CELL
+MOST = 3
 SHAPES = ["disc", "square", "triangle"]
 BATCH, STEPS, RATE = 16, 900, 3e-3
 _OUT = 5 + len(SHAPES)
@@ -22,18 +23,18 @@ _STRIDED = 3
 Box = tuple[float, float, float, float, int]
 
 
-def draw_shapes(rng: np.random.Generator, most: int = 3) -> tuple[np.ndarray, list[Box]]:
+def draw_shapes(rng: np.random.Generator, noise: float = 0.02) -> tuple[np.ndarray, list[Box]]:
     """Return an image of a few shapes, and left, top, right, bottom and class of each."""
-    image = rng.uniform(0, 0.25) + rng.normal(0, 0.03, (3, SIDE, SIDE))
+    image = rng.uniform(0, 0.25) + rng.normal(0, noise, (3, SIDE, SIDE))
     rows, columns = np.mgrid[:SIDE, :SIDE]
     boxes: list[Box] = []
-    for _ in range(2 * most):
+    for _ in range(2 * MOST):
         radius, kind = int(rng.integers(6, 12)), int(rng.integers(3))
         x, y = (int(n) for n in rng.integers(radius, SIDE - radius, 2))
         is_free = all(
             max(abs(x - (b[0] + b[2]) / 2), abs(y - (b[1] + b[3]) / 2)) > 22 for b in boxes
         )
-        if not is_free or len(boxes) == most:
+        if not is_free or len(boxes) == MOST:
             continue
         dx, dy = abs(columns - x), rows - y
         inside = [
@@ -108,7 +109,7 @@ def export_detector(weights: Sequence[Any]) -> ONNXProgram:
     score = pt.sigmoid(found[:, 0])
     kind = pt.argmax(found[:, 5:], axis=1).astype("float32")
     boxes = pt.stack([x - width, y - height, x + width, y + height, score, kind], axis=1)
-    example, _ = draw_shapes(np.random.default_rng(4))
+    example, _ = draw_shapes(np.random.default_rng(6), 0.0)
     program = export_onnx(
         [picture],
         {"shapes": boxes.astype("float32")},

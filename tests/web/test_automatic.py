@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 from importlib.resources import files
+from statistics import NormalDist
 
 import arviz_stats.base
 import numpy as np
@@ -85,6 +86,88 @@ def test_a_predictor_has_covariates_with_labels_and_the_data(predictor):
     assert height["observed"] == pytest.approx((80 + 5 * AGE).tolist())
     assert page["inputs"]["seed"]["more"]
     assert page["title"] == "Height by age and region"
+
+
+LIKELIHOODS = {
+    "Poisson": lambda mean: pm.Poisson.dist(pm.math.exp(mean), shape=mean.shape),
+    "NegativeBinomial": lambda mean: pm.NegativeBinomial.dist(
+        mu=pm.math.exp(mean), alpha=2.0, shape=mean.shape
+    ),
+    "ZeroInflatedPoisson": lambda mean: pm.ZeroInflatedPoisson.dist(
+        psi=0.5, mu=pm.math.exp(mean), shape=mean.shape
+    ),
+    "Gamma": lambda mean: pm.Gamma.dist(2.0, pm.math.exp(mean), shape=mean.shape),
+    "Beta": lambda mean: pm.Beta.dist(2.0, pm.math.exp(mean), shape=mean.shape),
+    "StudentT": lambda mean: pm.StudentT.dist(nu=4.0, mu=mean, sigma=1.0, shape=mean.shape),
+    "Binomial": lambda mean: pm.Binomial.dist(9, pm.math.sigmoid(mean), shape=mean.shape),
+}
+
+
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_predictors_whose_variable_is_drawn_by_rejection_are_tapes(name):
+    needs_tapes()
+    with pm.Model() as model:
+        x = pm.Data("x", np.arange(1.0, 5.0))
+        mean = pm.Normal("slope") * x
+        drawn = LIKELIHOODS[name](mean)
+        model.register_rv(drawn, "y", observed=np.array([0, 1, 0, 1]))
+    program = export_predictor(model, {"slope": np.zeros((1, 20))}, target="web", verify=False)
+    assert program.page().description["runtime"]["engine"] == "tape"
+
+
+def test_rows_along_an_axis_share_the_key_of_their_draws():
+    posterior = {"level": np.full((1, 9, 3), 80.0), "slope": np.full((1, 9), 5.0)}
+    program = export_predictor(heights(), posterior, row_id="row", target="web", verify=False)
+    page = automatic_page(program.model, "model")
+    assert page["predictor"]["row_id"] == "row"
+    assert page["inputs"]["row"]["kind"] == "covariate"
+    assert "row" not in {x["input"] for x in page["predictor"]["covariates"]}
+
+
+@needs_chromium
+def test_a_line_of_rows_with_one_key_has_no_noise(opened):
+    posterior = {"level": np.full((1, 50, 3), 80.0), "slope": np.full((1, 50), 5.0)}
+    program = export_predictor(heights(), posterior, row_id="row", target="web", verify=False)
+    page = opened(program)
+    path = page.locator("#outputs path.line").get_attribute("d")
+    points = np.array([part.split() for part in path.replace("M", "L").split("L")[1:]], float)
+    line = np.polyval(np.polyfit(*points.T, 1), points[:, 0])
+    assert abs(points[:, 1] - line).max() < 0.2
+
+
+def test_units_stand_in_labels_and_indices_have_the_names_of_their_dimensions():
+    posterior = {"level": np.zeros((1, 3, 3)), "slope": np.ones((1, 3))}
+    units = {"age": "years", "height": "cm"}
+    program = export_predictor(heights(), posterior, units=units, verify=False)
+    page = automatic_page(program.model, "model")
+    labels = {x["name"]: x["label"] for x in page["predictor"]["covariates"]}
+    assert labels == {"age": "age (years)", "region_index": "region"}
+    assert page["predictor"]["outputs"][0]["label"] == "height (cm)"
+
+
+def test_a_variable_of_few_whole_values_has_categories():
+    with pm.Model() as model:
+        x = pm.Data("x", np.arange(12.0))
+        chance = pm.math.sigmoid(pm.Normal("slope") * x)
+        pm.Binomial("y", 2, chance, observed=np.arange(12) % 3, shape=chance.shape)
+    program = export_predictor(model, {"slope": np.zeros((1, 20))}, verify=False)
+    (output,) = automatic_page(program.model, "model")["predictor"]["outputs"]
+    assert output["categories"] == [0, 1, 2]
+
+
+def test_a_sampler_has_quantiles_of_its_prior():
+    program = export_sampler(heights(), prior_draws=2000, target="web", verify=False)
+    views = automatic_page(program.model, "model")["outputs"]
+    levels, [slope] = views["slope"]["prior"]["levels"], views["slope"]["prior"]["values"]
+    expected = 5 + np.array([NormalDist().inv_cdf(level) for level in levels])
+    assert len(views["level"]["prior"]["values"]) == 3
+    np.testing.assert_allclose(slope[5:-5], expected[5:-5], atol=0.15)
+    assert (
+        "prior"
+        not in automatic_page(export_sampler(heights(), verify=False).model, "m")["outputs"][
+            "slope"
+        ]
+    )
 
 
 def test_a_sampler_has_its_data_and_labels(sampler):

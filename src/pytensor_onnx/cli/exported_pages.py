@@ -21,8 +21,8 @@ def program_of(value: Any) -> ONNXProgram:
     Parameters
     ----------
     value
-        A PyMC model, whose page draws; a tuple of a PyMC model and its draws, or a fitted model of
-        Bambi, whose page predicts; a program; or what ``pytensor-onnx export`` takes.
+        A model of PyMC or Bambi, whose page draws; a tuple of such a model and its draws, whose
+        page predicts; a program; or what ``pytensor-onnx export`` takes.
 
     Examples
     --------
@@ -35,13 +35,17 @@ def program_of(value: Any) -> ONNXProgram:
 
     pymc = sys.modules.get("pymc")
     parts = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
-    if pymc is not None and isinstance(parts[0], pymc.Model):
+    model, draws = parts
+    shown = None
+    if _is_bambi(model):
+        model, shown = _model_of_bambi(model)
+    if pymc is not None and isinstance(model, pymc.Model):
         from pytensor_onnx.pymc import export_sampler
 
-        model, draws = parts
         if draws is not None:
             return _predictor(model, draws)
-        return export_sampler(model, target="web", prior_draws=_PRIOR_DRAWS)
+        options: dict[str, Any] = {"target": "web", "prior_draws": _PRIOR_DRAWS}
+        return export_sampler(model, variables=shown, **options)
     return value if hasattr(value, "conversion") else export_object(value, target="web")
 
 
@@ -54,3 +58,22 @@ def _predictor(model: Any, draws: Any) -> ONNXProgram:
         return export_predictor(model, draws, row_id=_ROW, **options)
     except ArgumentError:
         return export_predictor(model, draws, **options)
+
+
+def _is_bambi(value: Any) -> bool:
+    bambi = sys.modules.get("bambi")
+    return bambi is not None and isinstance(value, bambi.Model)
+
+
+def _model_of_bambi(value: Any) -> tuple[Any, list[str]]:
+    """Return the PyMC model of one of Bambi, and its variables that a reader knows by the formula.
+
+    These are neither standardised offsets of groups nor means of single observations.
+    """
+    if not value.built:
+        value.build()
+    model = value.backend.model
+    dims = model.named_vars_to_dims
+    names = [str(v.name) for v in (*model.free_RVs, *model.deterministics)]
+    of_rows = {name for name in names if "__obs__" in (dims.get(name) or ())}
+    return model, [x for x in names if not x.endswith("_offset") and x not in of_rows]

@@ -167,7 +167,11 @@ def _sampler(graph: ir.Graph, told: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "title": _model_name(told, f"Posterior of {named}"),
         "text": f"{text}Each run draws {_CHAINS} more chains by NUTS, here in the page."
-        + (" Change the data, and it draws anew." if set(inputs) & known - {"seed"} else ""),
+        + (
+            " Change the data, and it draws anew."
+            if set(inputs) & known - {"seed", "warmup", "draws"}
+            else ""
+        ),
         "run": "change",
         "inputs": {k: v for k, v in inputs.items() if k in known},
         "outputs": {str(v.name): outputs[str(v.name)] for v in graph.outputs},
@@ -378,7 +382,8 @@ def _predictor(graph: ir.Graph, told: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "title": _model_name(told, f"{capital(names)}{by}"),
         "text": f"Predictions of {names}, computed in this page from {told['draws']:,} draws of "
-        "the posterior of a PyMC model. Choose what lies along the axis, and set the others.",
+        "the posterior of a PyMC model."
+        + (" Choose what lies along the axis, and set the others." if covariates else ""),
         "run": "change",
         "inputs": inputs,
         "outputs": {str(v.name): {"kind": "hidden"} for v in graph.outputs},

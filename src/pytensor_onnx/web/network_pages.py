@@ -18,7 +18,7 @@ _SOUND = re.compile(r"sound|audio|wave|speech|pcm\b", re.IGNORECASE)
 _PIXELS = re.compile(r"pixel|image|img|digit", re.IGNORECASE)
 _RATE = re.compile(r"learning_rate|^lr$|^rate$")
 _SHORTEST_SOUND, _LEAST_SIDE = 128, 6
-_USUAL_RATE = 16_000
+_USUAL_RATE, _USUAL_LEARNING = 16_000, 0.005
 _OF_BOXES = 6
 _REPEAT = 10
 
@@ -133,10 +133,12 @@ def training_page(model: ir.Model) -> dict[str, Any] | None:
         return None
     examples = stored_mapping(model.metadata_props, EXAMPLES)
     data = [v for v in given if str(v.name) not in rates]
-    inputs: dict[str, dict[str, Any]] = {
-        name: {"label": "Learning rate", "min": 0, "max": 0.05, "step": 0.0005, "value": 0.005}
-        for name in rates
-    }
+    inputs: dict[str, dict[str, Any]] = {}
+    for name in rates:
+        rate = examples.get(name, {"numbers": [_USUAL_LEARNING]})["numbers"][0]
+        largest = 10 * rate or _USUAL_LEARNING
+        inputs[name] = {"label": "Learning rate", "value": rate, "min": 0, "max": largest}
+        inputs[name]["step"] = largest / 100
     columns = [v for v in data if str(v.name) in examples and len(sizes_of(v)) == 1]
     for value in data:
         name = str(value.name)

@@ -264,7 +264,8 @@ class Page {
     for (const output of this.description.outputs.filter(isKept)) this.keep(output);
     this.show(given, this.runs);
     const others = reading + sending + performance.now() - answered;
-    const count = this.runs > 1 ? `run ${this.runs}, ` : "";
+    const isCounted = Object.keys(this.description.state.pairs).length > 0 || this.description.outputs.some(isKept);
+    const count = isCounted && this.runs > 1 ? `run ${this.runs}, ` : "";
     const each = times > 1 ? ` for ${times} runs` : "";
     byId("timing").textContent = `${count}${milliseconds.toFixed(1)} ms in the model${each}, ${others.toFixed(1)} ms in the page; ${this.loaded}`;
     const rounded = Object.keys(outputs).filter((name) => outputs[name].type.endsWith("int64") && this.results[name].numbers.some(isRounded));

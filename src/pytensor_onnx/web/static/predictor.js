@@ -4,7 +4,7 @@ import { readTable, writeTable } from "./csv.js";
 import { acceptDrops, element, panel, words } from "./dom.js";
 import { bandPlot, barPlot, clearPlot, forestPlot, linePlot } from "./plots.js";
 import { INTERVAL, interval, mean } from "./posterior.js";
-import { shown, tensor } from "./tensors.js";
+import { inDigitsOf, shown, tensor } from "./tensors.js";
 
 /**
  * @typedef {{input: string, name: string, label: string, whole: boolean, rows: boolean, column?: number, of?: number, choices?: [number, string][], min?: number, max?: number, median?: number, steps?: number, sample?: number[]}} Covariate
@@ -90,11 +90,12 @@ export function makePredictor({ inputs, predictor }, changed) {
   const list = { element: panel("Predictions of the rows", all), show: (/** @type {any} */ results) => {
     const summaries = predicted.map((output) => summarised(output, results));
     const count = Math.min(...summaries.map(({ middle }) => middle.length));
+    const writes = summaries.map(({ middle, low, high }) => inDigitsOf(Math.max(...middle.map((x, i) => (low && high ? high[i] - low[i] : Math.abs(x)))) / 10));
     const names = predicted.flatMap(({ name }, i) => [`${name}: mean`, ...(summaries[i].low ? ["low", "high"] : [])]);
     const header = [...along.map(({ name }) => name), ...names];
     table = [header, ...Array.from({ length: count }, (_, row) => [
       ...along.map((covariate) => named(covariate, /** @type {number[]} */ (rows.get(covariate))[row])),
-      ...summaries.flatMap(({ middle, low, high }) => (low && high ? [middle, low, high] : [middle]).map((numbers) => shown(numbers[row], 4))),
+      ...summaries.flatMap(({ middle, low, high }, i) => (low && high ? [middle, low, high] : [middle]).map((numbers) => writes[i](numbers[row]))),
     ])];
     list.element.hidden = !isTable();
     const [first, ...lines] = table.slice(0, 201);
