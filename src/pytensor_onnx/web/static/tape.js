@@ -392,7 +392,9 @@ async function bytesOf(source) {
 
 /** Open a compressed file; some servers send it opened already. @param {Uint8Array} bytes @returns {Promise<ArrayBuffer>} */
 async function opened(bytes) {
-  const content = new Blob([/** @type {any} */ (bytes)]);
-  if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return content.arrayBuffer();
-  return new Response(content.stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+  const content = /** @type {Uint8Array<ArrayBuffer>} */ (bytes);
+  if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return content.slice().buffer;
+  // WebKit reads no Blob in a page that is opened from the disk.
+  const stream = new Response(content).body ?? new Blob([content]).stream();
+  return new Response(stream.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 }

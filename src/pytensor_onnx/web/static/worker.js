@@ -201,7 +201,8 @@ async function load(address) {
 async function opened(bytes) {
   const [first, second] = new Uint8Array(bytes);
   if (first !== 0x1f || second !== 0x8b) return bytes;
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+  const stream = /** @type {ReadableStream} */ (new Response(bytes).body);
+  return new Response(stream.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 }
 
 async function adapter() {
