@@ -6,7 +6,8 @@ import onnx_ir as ir
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
+from pytensor.compile.sharedvalue import SharedVariable
 
 from pytensor_onnx import (
     ArgumentError,
@@ -17,7 +18,7 @@ from pytensor_onnx import (
     nn,
 )
 from pytensor_onnx.functions.special.modified_bessel import i0e
-from tests.importing.models import PYTHON, evaluated, model_of
+from tests.importing.models import PYTHON, by_runtime, evaluated, model_of
 
 WEIGHTS = np.arange(6, dtype="float32").reshape(3, 2)
 
@@ -412,3 +413,72 @@ def test_a_file_is_held_once(tmp_path):
     graph = from_onnx(tmp_path / "net.onnx")
     stored = graph._source.model.graph.initializers["w"].const_value
     assert np.shares_memory(graph.weights["w"].data, stored.numpy())
+
+
+def layers() -> onnx.ModelProto:
+    """Return two convolutions with batch norms behind them."""
+    nodes, last = [], "x"
+    rng = np.random.default_rng(3)
+    constants: dict[str, np.ndarray] = {}
+    for name in ("first", "second"):
+        constants[f"{name}.weight"] = rng.normal(size=(2, 2, 1, 1)).astype("float32")
+        statistics = [f"{name}.{part}" for part in ("scale", "bias", "mean", "var")]
+        constants |= {n: rng.uniform(0.5, 2, 2).astype("float32") for n in statistics}
+        nodes.append(helper.make_node("Conv", [last, f"{name}.weight"], [f"{name}.c"]))
+        nodes.append(
+            helper.make_node(
+                "BatchNormalization", [f"{name}.c", *statistics], [f"{name}.y"], momentum=0.75
+            )
+        )
+        last = f"{name}.y"
+    return model_of(nodes, inputs={"x": ("n", 2, 3, 3)}, outputs={last: None}, constants=constants)
+
+
+def test_batch_norms_take_statistics_of_the_batch_in_training():
+    model = layers()
+    graph = from_onnx(model, trainable=True, training=True)
+    start = {name: variable.get_value() for name, variable in graph.state.items()}
+    assert list(start) == ["first.mean", "first.var", "second.mean", "second.var"]
+    step = pytensor.function(graph.inputs, graph.outputs, updates=graph.updates, mode=PYTHON)
+    x = np.random.default_rng(1).normal(2, 3, (5, 2, 3, 3)).astype("float32")
+    (y,) = step(x)
+    scale, bias = (graph.weights[f"second.{part}"].get_value() for part in ("scale", "bias"))
+    np.testing.assert_allclose(y.mean(axis=(0, 2, 3)), bias, rtol=1e-4)
+    np.testing.assert_allclose(y.std(axis=(0, 2, 3)), scale, rtol=1e-4)
+    weight = graph.weights["first.weight"].get_value()[:, :, 0, 0]
+    batch = np.einsum("oi,nihw->nohw", weight, x)
+    for part, value in (("mean", batch.mean(axis=(0, 2, 3))), ("var", batch.var(axis=(0, 2, 3)))):
+        expected = 0.75 * start[f"first.{part}"] + 0.25 * value
+        np.testing.assert_allclose(graph.state[f"first.{part}"].get_value(), expected, rtol=1e-5)
+    inference = graph.inference()
+    assert inference.weights["first.weight"] is graph.weights["first.weight"]
+    values = {n: v.get_value() for n, v in {**graph.weights, **graph.state}.items()}
+    for initializer in model.graph.initializer:
+        initializer.CopyFrom(numpy_helper.from_array(values[initializer.name], initializer.name))
+    (found,) = evaluated(inference, x)
+    np.testing.assert_allclose(found, by_runtime(model, x)[0], rtol=1e-4, atol=1e-5)
+    plain = from_onnx(model)
+    assert plain.inference() is plain
+    assert not plain.state
+
+
+@pytest.mark.parametrize(
+    ("patterns", "trained"),
+    [
+        ("second.*", ["second.weight", "second.scale", "second.bias"]),
+        (
+            ["*", "!first.*", "first.bias"],
+            ["first.bias", "second.weight", "second.scale", "second.bias"],
+        ),
+        (["*.scale"], ["first.scale", "second.scale"]),
+    ],
+)
+def test_weights_are_trained_and_frozen_by_patterns_of_names(patterns, trained):
+    weights = from_onnx(layers(), trainable=patterns).weights
+    shared = [name for name, v in weights.items() if isinstance(v, SharedVariable)]
+    assert sorted(shared) == sorted(trained)
+
+
+def test_a_pattern_that_matches_no_weight_is_an_error():
+    with pytest.raises(ArgumentError, match=r"no weight matches trainable='secnd.bias': did you"):
+        from_onnx(layers(), trainable=["first.*", "secnd.bias"])

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import graph_inputs, walk
 from pytensor.tensor.type import TensorType
-from pytensor.tensor.variable import TensorConstant, TensorVariable
+from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import (
     ArgumentError,
@@ -27,7 +26,6 @@ from pytensor_onnx.errors import (
     did_you_mean,
 )
 from pytensor_onnx.graph.file_parts import MAPS
-from pytensor_onnx.graph.model_reading import state_pairs
 from pytensor_onnx.importing.registry.bodies import VariableList, flat
 from pytensor_onnx.importing.registry.import_problems import (
     helpful_arguments,
@@ -36,9 +34,10 @@ from pytensor_onnx.importing.registry.import_problems import (
 )
 from pytensor_onnx.importing.registry.imported_strings import StringEncoder, without_strings
 from pytensor_onnx.importing.registry.known_values import name_axes
-from pytensor_onnx.importing.registry.model_walk import ModelWalk, constant_array, tensor_type
+from pytensor_onnx.importing.registry.model_source import ModelSource, Trainable
+from pytensor_onnx.importing.registry.model_walk import ModelWalk, tensor_type
 from pytensor_onnx.importing.registry.narrow_types import NARROW, marked, wide_array
-from pytensor_onnx.importing.registry.reading import check_names, cut, read_model
+from pytensor_onnx.importing.registry.reading import check_names, cut, in_training, read_model
 from pytensor_onnx.operators.dims import AS_IN_FILE, BROADCASTS, ENCODER
 from pytensor_onnx.progress import working
 from pytensor_onnx.user_code import trace_of_caller
@@ -51,6 +50,7 @@ def from_onnx(
     *,
     outputs: Sequence[str] | None = None,
     trainable: Trainable = False,
+    training: bool = False,
     shapes: Mapping[str, Any] | None = None,
 ) -> ImportedGraph:
     """Import an ONNX model as a PyTensor graph.
@@ -74,7 +74,13 @@ def from_onnx(
         left out. All outputs of the file if None.
     trainable
         Which weights become shared variables: all arrays of floats with at least one axis, but
-        running statistics of BatchNormalization; or a function of name and array that tells.
+        running statistics of BatchNormalization; those of them whose names match one of the
+        patterns, ``["head.*", "*bias"]``, of which later ones win, and ``"!conv1.*"`` freezes; or a
+        function of name and array that tells.
+    training
+        Whether layers of BatchNormalization take the statistics of the batch. Their running
+        statistics are then shared variables, whose next values are in ``updates``, and
+        ``graph.inference()`` is the graph that takes them.
     shapes
         Sizes of axes that the file leaves open: by name of the axis, ``{"batch": 1}``, or of the
         input, ``{"x": (1, None)}``. Axes broadcast only if their size is known to be one.
@@ -110,9 +116,10 @@ def from_onnx(
     fixed = dict(inputs or {})
     part = cut(read_model(model), fixed, outputs)
     part, encoder = without_strings(part, fixed, outputs)
-    source = ModelSource(part, trainable, dict(shapes or {}))
+    source = ModelSource(in_training(part) if training else part, trainable, dict(shapes or {}))
     built = build_graph(source, fixed, has_advice=True)
-    return ImportedGraph(
+    source.check_patterns()
+    graph = ImportedGraph(
         built.inputs,
         built.outputs,
         source.weights,
@@ -123,6 +130,8 @@ def from_onnx(
         fixed,
         encoder,
     )
+    graph._written = part
+    return graph
 
 
 @dataclass
@@ -154,12 +163,54 @@ class ImportedGraph:
     _source: ModelSource = field(repr=False)
     _fixed: dict[str, Any] = field(repr=False)
     _encoder: StringEncoder | None = field(default=None, repr=False)
+    _written: ir.Model | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         numbers = [] if self._encoder is None else self._encoder.outputs
         for variable in self.inputs:
             if variable.name in numbers:
                 setattr(variable.tag, ENCODER, self._encoder)
+
+    def inference(self) -> ImportedGraph:
+        """Return the graph as the file has it, with the weights and statistics of this one.
+
+        Examples
+        --------
+        >>> import numpy as np, onnx
+        >>> from onnx import numpy_helper
+        >>> text = (
+        ...     '<ir_version: 10, opset_import: ["": 21]> m (float[n, 2] x) => (float[n, 2] y) '
+        ...     "{ y = BatchNormalization(x, scale, bias, mean, var) }"
+        ... )
+        >>> model = onnx.parser.parse_model(text)
+        >>> numbers = {"scale": 1, "bias": 0, "mean": 0, "var": 1}
+        >>> arrays = {name: np.full(2, number, "float32") for name, number in numbers.items()}
+        >>> model.graph.initializer.extend(numpy_helper.from_array(a, n) for n, a in arrays.items())
+        >>> graph = from_onnx(model, trainable=["scale", "bias"], training=True)
+        >>> list(graph.state), graph.inference().updates
+        (['mean', 'var'], {})
+        """
+        if self._written is None or self._written is self._source.model:
+            return self
+        source = ModelSource(
+            self._written,
+            self._source.trainable,
+            self._source.shapes,
+            {**self._source.weights, **self._source.state},
+        )
+        built = build_graph(source, self._fixed)
+        return ImportedGraph(
+            built.inputs,
+            built.outputs,
+            source.weights,
+            source.state,
+            built.updates,
+            built.dynamic_axes,
+            source,
+            self._fixed,
+            self._encoder,
+            self._written,
+        )
 
     def encode(self, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Return the numbers that the file makes of columns of strings, by name of the input.
@@ -241,65 +292,6 @@ class ImportedGraph:
         if missing:
             raise ArgumentError(f"no value is given for the inputs {', '.join(missing)}")
         return given
-
-
-type Trainable = bool | Callable[[str, np.ndarray], bool]
-
-_STATISTICS = {"BatchNormalization": (3, 4)}
-"""Operands that training computes from data, and does not move along a gradient."""
-
-
-@dataclass
-class ModelSource:
-    """A model, with its weights and states as variables, which all graphs of it share.
-
-    Attributes
-    ----------
-    model
-        The model, its nodes in order.
-    trainable, shapes
-        As in `from_onnx`.
-    weights, state
-        The variables by name, as they are used.
-    """
-
-    model: ir.Model
-    trainable: Trainable
-    shapes: dict[str, Any]
-    weights: dict[str, Variable] = field(default_factory=dict)
-    state: dict[str, SharedVariable] = field(default_factory=dict)
-
-    def constant(self, name: str, tensor: ir.TensorProtocol) -> Variable:
-        """Return the variable of a constant of the file."""
-        if name not in self.weights:
-            array, narrow = constant_array(tensor), tensor.dtype if tensor.dtype in NARROW else None
-            if self._is_trained(name, array):
-                self.weights[name] = pytensor.shared(np.array(array), name=name)
-            else:
-                type_ = TensorType(array.dtype.name, array.shape)
-                self.weights[name] = TensorConstant(type_, np.asarray(array), name=name)
-            marked(self.weights[name], narrow)
-        return self.weights[name]
-
-    def _is_trained(self, name: str, array: np.ndarray) -> bool:
-        if callable(self.trainable):
-            return bool(self.trainable(name, array))
-        is_weight = self.trainable and array.dtype.kind == "f" and array.ndim > 0
-        return bool(is_weight) and name not in self._statistics
-
-    @cached_property
-    def _statistics(self) -> set[str]:
-        return {
-            str(value.name)
-            for node in self.model.graph.all_nodes()
-            for position in _STATISTICS.get(node.op_type, ())
-            if (value := node.inputs[position]) is not None
-        }
-
-    @cached_property
-    def state_outputs(self) -> dict[str, str]:
-        """Names of the outputs that are the next states, by the names of their inputs."""
-        return state_pairs(self.model)
 
 
 @dataclass(frozen=True)

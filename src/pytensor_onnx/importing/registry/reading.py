@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from collections.abc import Collection, Iterable, Sequence
@@ -13,7 +14,11 @@ import onnx_ir as ir
 
 from pytensor_onnx.errors import ArgumentError, PyTensorONNXError, did_you_mean
 from pytensor_onnx.graph.file_parts import MAPS, deserialized
-from pytensor_onnx.graph.model_reading import parse_model, read_model as read_model_file
+from pytensor_onnx.graph.model_reading import (
+    parse_model,
+    read_model as read_model_file,
+    state_pairs,
+)
 from pytensor_onnx.graph.weights import weight_files
 from pytensor_onnx.importing.registry.operator_imports import MACHINE_LEARNING
 from pytensor_onnx.user_code import NOT_OF_USERS
@@ -186,6 +191,35 @@ def cut(model: ir.Model, given: Collection[str], outputs: Sequence[str] | None) 
     made.metadata_props.update(model.metadata_props)
     made.meta[MAPS] = model.meta.get(MAPS, {})
     return made
+
+
+def in_training(model: ir.Model) -> ir.Model:
+    """Return a copy whose batch norms take the statistics of the batch, and return running ones.
+
+    The running statistics are states of the copy, as a file of this package has them.
+    """
+    copy = model.clone()
+    graph = copy.graph
+    pairs = dict(state_pairs(copy))
+    for node in graph:
+        is_layer = node.op_type == "BatchNormalization" and not node.domain
+        given = node.inputs[3:5] if is_layer else ()
+        statistics = [v for v in given if v is not None and v.const_value is not None]
+        if len(statistics) < 2:
+            continue
+        node.attributes.add(ir.AttrInt64("training_mode", 1))
+        if any(v.name in pairs for v in statistics):  # a layer that is applied twice
+            continue
+        node.resize_outputs(3)
+        for value, result in zip(statistics, node.outputs[1:], strict=True):
+            result.name = f"{value.name}_next"
+            result.type, result.shape = value.type, value.shape
+            pairs[str(value.name)] = result.name
+            graph.outputs.append(result)
+            if not value.is_graph_input():
+                graph.inputs.append(value)
+    copy.metadata_props["state"] = json.dumps(pairs)
+    return copy
 
 
 def _number_unused_labels(graph: ir.Graph) -> None:
