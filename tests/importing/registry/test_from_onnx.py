@@ -482,3 +482,17 @@ def test_weights_are_trained_and_frozen_by_patterns_of_names(patterns, trained):
 def test_a_pattern_that_matches_no_weight_is_an_error():
     with pytest.raises(ArgumentError, match=r"no weight matches trainable='secnd.bias': did you"):
         from_onnx(layers(), trainable=["first.*", "secnd.bias"])
+
+
+def test_trained_weights_of_one_row_broadcast():
+    model = model_of(
+        [helper.make_node("Mul", ["x", "w"], ["y"])],
+        inputs={"x": ("n", 3)},
+        outputs={"y": ("n", 3)},
+        constants={"w": np.float32([[1, 2, 3]])},
+    )
+    graph = from_onnx(model, trainable=True)
+    gradient = pytensor.grad(graph.outputs[0].sum(), graph.weights["w"])
+    x = np.float32([[1, 2, 3], [4, 5, 6]])
+    np.testing.assert_array_equal(evaluated(graph, x)[0], x * [[1, 2, 3]])
+    np.testing.assert_array_equal(gradient.eval({graph.inputs[0]: x}, mode=PYTHON), [[5, 7, 9]])

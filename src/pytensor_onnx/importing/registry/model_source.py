@@ -52,7 +52,7 @@ class ModelSource:
         if name not in self.weights:
             array, narrow = constant_array(tensor), tensor.dtype if tensor.dtype in NARROW else None
             if self._is_trained(name, array):
-                self.weights[name] = pytensor.shared(np.array(array), name=name)
+                self.weights[name] = pytensor.shared(np.array(array), name=name, shape=array.shape)
             else:
                 type_ = TensorType(array.dtype.name, array.shape)
                 self.weights[name] = TensorConstant(type_, np.asarray(array), name=name)
