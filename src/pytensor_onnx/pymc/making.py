@@ -130,6 +130,8 @@ def make_program(
             verify=False,
         ),
     )
+    conversion = program.conversion
+    program.conversion = replace(conversion, changes=(*conversion.changes, *graph.changes))
     renamed = {name: new for name, new in names.items() if name != new}
     program.model.metadata_props[METADATA] = provenance(
         graph, given, share_data=details.share_data, **{RENAMED: renamed}, **description
