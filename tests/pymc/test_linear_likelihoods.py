@@ -65,6 +65,10 @@ def constant_mean() -> None:
     pm.Normal("y", pm.Normal("a"), pm.HalfNormal("sigma", shape=1), observed=Y.reshape(12, 10))
 
 
+def known_mean() -> None:
+    observe(pt.exp(pt.constant(X[:, 0])))
+
+
 def missing() -> None:
     observe(X @ pm.Normal("b", shape=4), np.where(X[:, 0] > 1, np.nan, Y))
 
@@ -76,7 +80,7 @@ def rows_and_columns() -> None:
 
 MODELS = [
     *(matrix, scalars, dependent_columns, groups, slopes_of_groups, nested_groups, crossed_groups),
-    *(constant_mean, missing),
+    *(constant_mean, known_mean, missing),
 ]
 
 
@@ -139,6 +143,10 @@ def of_many_parameters() -> None:
     observe(pm.Normal("a", shape=N))
 
 
+def of_discrete_variables() -> None:
+    observe(X @ pm.Normal("b", shape=4) + X[:, 0] * pm.Poisson("n", 3))
+
+
 def with_data() -> None:
     observe(pm.Data("x", X) @ pm.Normal("b", shape=4))
 
@@ -150,7 +158,7 @@ def with_data_observed() -> None:
 @pytest.mark.parametrize(
     "write",
     [
-        *(weighted, not_linear, product_of_parameters, of_many_parameters),
+        *(weighted, not_linear, product_of_parameters, of_many_parameters, of_discrete_variables),
         *(with_data, with_data_observed, rows_and_columns),
     ],
 )

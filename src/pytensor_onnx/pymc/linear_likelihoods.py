@@ -207,9 +207,9 @@ def linear_predictor(
     inputs = list(starts)
     found = _evaluated(inputs, [x.shape for x in dependent])(*starts.values())
     shapes = {v: tuple(map(int, x)) for v, x in zip(dependent, found, strict=True)}
-    leaves, cost = _leaves_of(mean, shapes, n)
-    sizes = [int(np.prod(shapes[leaf])) for leaf in leaves or ()]
-    if not leaves or 4 * sum(sizes) > n:
+    leaves, cost = _leaves_of(mean, shapes, n) if mean in shapes else ([], 0)
+    sizes = [int(np.prod(shapes[leaf])) for leaf in leaves]
+    if (mean in shapes and not leaves) or 4 * sum(sizes) > n:
         return None
     given = [leaf.type() for leaf in leaves]
     (of_leaves,) = clone_replace([mean], dict(zip(leaves, given, strict=True)))
@@ -248,6 +248,8 @@ def _leaves_of(
     waiting = [mean]
     while waiting:
         variable = waiting.pop()
+        if variable.type.dtype != "float64":
+            return [], 0
         if 4 * int(np.prod(shapes[variable])) <= n:
             leaves[variable] = None
             continue
