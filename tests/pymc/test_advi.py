@@ -216,6 +216,13 @@ def test_a_probability_of_one_has_a_gradient():
     np.testing.assert_allclose(found["a"].mean(), mean, atol=0.02)
 
 
+def test_no_variables_leave_the_points():
+    program = export_advi(normal_model(), variables=[], unconstrained=True, verify=False)
+    found = call(program, seed=[1], draws=4, y=np.arange(3.0))
+    assert "mu" not in found
+    assert found["point"].shape == (1, 4, 2)
+
+
 def test_unknown_approximations_are_refused():
     with pytest.raises(ArgumentError, match="approximation='full': give one of 'mean_field'"):
         export_advi(normal_model(), approximation="full")

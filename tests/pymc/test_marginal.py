@@ -647,6 +647,30 @@ def test_the_conditional_model_is_exported_as_a_classifier_of_new_rows():
 
 
 @pytest.mark.slow
+def test_the_conditional_model_of_a_chain_is_exported_as_a_classifier_of_its_states():
+    model, draws = chain(), 20
+    posterior = {
+        "p": RNG.dirichlet([2.0, 1.0, 1.0], (1, draws, 3)),
+        "mu": RNG.normal([-1, 0, 1], 0.3, (1, draws, 3)),
+    }
+    program = export_predictor(
+        conditional(marginalize(model, ["z"])),
+        posterior,
+        outputs={"z": "probabilities"},
+        categories={"z": [2, 0, 7]},
+        sample_vars=["z"],
+    )
+    found = called(program)["z_probabilities"]
+    states = np.array(list(product(range(3), repeat=5)))
+    expected = np.zeros((5, 3))
+    for p, mu in zip(posterior["p"][0], posterior["mu"][0], strict=True):
+        joint = of_chain(p, mu, states)
+        weights = np.exp(joint - logsumexp(joint))
+        expected += [[weights[states[:, t] == k].sum() for k in (2, 0, 7)] for t in range(5)]
+    np.testing.assert_allclose(found, expected / draws, rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.slow
 def test_ranks_of_discrete_variables_are_uniform_in_a_calibration():
     with pm.Model() as model:
         mu = pm.Normal("mu", 0, 2)

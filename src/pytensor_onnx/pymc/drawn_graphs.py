@@ -223,6 +223,8 @@ def values_of_points(
         The seed of each chain, and the number of steps before the first draw: the random numbers
         of a draw depend on these alone.
     """
+    if not wanted:
+        return {}
     results = graph.of_point(list(wanted.values()))
     of_chain, number = pt.lscalar(), pt.lscalar()
     drawn = seeded(results, of_chain, DRAWN_BACK + number, STREAMS_OF_DRAWS)

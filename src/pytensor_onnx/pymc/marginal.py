@@ -263,11 +263,17 @@ def probabilities_of(variable: Variable) -> TensorVariable | None:
         return None
     if isinstance(node.op, CategoricalRV):
         return node.op.dist_params(node)[0]
-    if type(node.op).__name__ != "DiscreteMarkovChainRV" or node.op.n_lags != 1:
+    if not is_chain(variable) or node.op.n_lags != 1:
         return None
     transitions, _, start, *_ = node.inputs
     first = probabilities_of(start)
     return None if first is None else _of_states(transitions, first)
+
+
+def is_chain(variable: Variable) -> bool:
+    """Return whether a variable is a DiscreteMarkovChain of pymc-extras."""
+    node = variable.owner
+    return node is not None and type(node.op).__name__ == "DiscreteMarkovChainRV"
 
 
 def _of_states(transitions: Variable, first: Variable) -> TensorVariable:

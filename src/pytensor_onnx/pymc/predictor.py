@@ -29,6 +29,7 @@ from pytensor_onnx.pymc import posterior
 from pytensor_onnx.pymc.forward import forward, without_weight
 from pytensor_onnx.pymc.inputs import Inputs, columns_of_data, columns_of_summaries
 from pytensor_onnx.pymc.making import Details, make_program, read_options
+from pytensor_onnx.pymc.marginal import is_chain, probabilities_of
 from pytensor_onnx.pymc.model_arguments import (
     check_loops,
     check_model,
@@ -436,6 +437,17 @@ def _parts(
                 "mean, or write it with pymc itself"
             )
         values = [np.asarray(k, variable.type.dtype) for k in (categories or {})[name]]
-        terms = [pt.exp(pm.logp(without_weight(variable), value)) for value in values]
+        if is_chain(variable):
+            # Its density is that of a whole path.
+            of_states = probabilities_of(variable)
+            if of_states is None:
+                raise ArgumentError(
+                    f"{name!r} is a chain of which each state depends on several before it: its "
+                    "probabilities are not supported"
+                )
+            states = pt.arange(of_states.shape[-1])
+            terms = [(of_states * pt.eq(states, k)).sum(axis=-1) for k in values]
+        else:
+            terms = [pt.exp(pm.logp(without_weight(variable), value)) for value in values]
         parts.append(_Part(name, pt.stack(terms, axis=-1), (PROBABILITIES,)))
     return parts
