@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,13 @@ def advi_file(model: pm.Model) -> Run:
     return file(export_advi, model, seed=[1], draws=DRAWS)
 
 
+def full_rank_file(model: pm.Model) -> Run:
+    """Variational inference with correlations."""
+    from pytensor_onnx.pymc import export_advi
+
+    return file(partial(export_advi, approximation="full_rank"), model, seed=[1], draws=DRAWS)
+
+
 def smc_file(model: pm.Model) -> Run:
     """Sequential Monte Carlo."""
     from pytensor_onnx.pymc import export_smc
@@ -110,11 +118,24 @@ def pathfinder_extras(model: pm.Model) -> Run:
     return extras(lambda: pymc_extras.fit_pathfinder(progressbar=False, **settings), model)
 
 
+def full_rank_pymc(model: pm.Model) -> Run:
+    """Variational inference with correlations of PyMC, 10,000 steps as by default."""
+
+    def run() -> tuple[Draws, float]:
+        settings = {"random_seed": 1, "progressbar": False}
+        with model:
+            found = pm.fit(method="fullrank_advi", **settings)
+        tree = found.sample(DRAWS, random_seed=1)
+        return {str(v.name): tree.posterior[str(v.name)].values for v in model.free_RVs}, np.nan
+
+    return run
+
+
 METHODS: Mapping[str, Callable[[pm.Model], Run]] = {
     made.__name__: made
     for made in (
         *(nuts_file, laplace_file, laplace_extras, pathfinder_file, pathfinder_extras),
-        *(advi_file, smc_file),
+        *(advi_file, full_rank_file, full_rank_pymc, smc_file),
     )
 }
 
@@ -163,7 +184,7 @@ def measure(names: list[str] | None = None) -> Table:
         "reference, the root of the mean square over the elements of all free variables; "
         "deviations are relative to those of the reference, the median. The reference is NUTS with "
         "4 chains of 4,000 draws. Names that end in `file` are files of this package, in `extras` "
-        "functions of pymc-extras.",
+        "functions of pymc-extras, in `pymc` of PyMC.",
     )
     for name in names or MODELS:
         cold, warm = {}, {}

@@ -12,6 +12,7 @@ from pathlib import Path
 from textwrap import fill
 
 from benchmarks import (
+    approximations,
     call_overhead,
     cnn,
     convolutions,
@@ -79,6 +80,7 @@ def measures(torch: Path | None) -> dict[str, Callable[[], Table]]:
         "threads": threads.measure,
         "samplers": samplers.measure,
         "methods": methods.measure,
+        "approximations": approximations.measure,
         "tapes": tapes.measure,
         "posterior_tapes": posterior_tapes.measure,
         "posteriordb": posteriordb.measure,
