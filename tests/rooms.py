@@ -101,6 +101,10 @@ ROOMS = {
         *("digests", "exporting", "functions", "graph", "operators", "ops", "rewriting", "running"),
         "named_dims",
     ),
+    "catalogue": room(
+        "functions of probability as a library of ONNX functions",
+        *("conversion", "exporting", "operators", "prng", "targets"),
+    ),
     "scoring": room("tables scored by files; hands on `pytensor_onnx_scoring`"),
     "web": room(
         "the page around a model, and a server for it", "graph", "kernels", "native", "operators"
@@ -109,7 +113,7 @@ ROOMS = {
     "cli": room(
         "the command line",
         *("dispatch", "exporting", "functions", "graph", "kernels", "native", "pymc", "web"),
-        *("registered_mode", "serving", "pictures", ""),
+        *("registered_mode", "serving", "pictures", "catalogue", ""),
     ),
     "registered_mode": room("registers mode ONNX with PyTensor, which loads at its first use"),
     "__main__": room("`python -m pytensor_onnx`"),

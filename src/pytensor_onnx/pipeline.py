@@ -98,7 +98,8 @@ def prepare(
     wide_functions = _functions_in_float64(model) if is_narrow else []
     before = _count_nodes(model) if is_older else 0
     # Axes that are operands of a function become attributes.
-    if (inline or profile.is_portable or is_older) and passes.run(inline_functions) and is_older:
+    writes_out = profile.is_portable and not profile.keeps_functions
+    if (inline or writes_out or is_older) and passes.run(inline_functions) and is_older:
         text = f"functions written out for opset {opset_version}: {before} nodes became"
         changes.append(Change(f"{text} {_count_nodes(model)}"))
     if profile.is_portable:

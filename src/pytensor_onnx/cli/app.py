@@ -12,6 +12,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from pytensor_onnx._version import __version__
+from pytensor_onnx.cli.catalogue_command import catalogue
 from pytensor_onnx.cli.coverage import ops
 from pytensor_onnx.cli.demo_command import digits
 from pytensor_onnx.cli.export_command import calibrate, export
@@ -79,7 +80,10 @@ def demo() -> None:
 
 
 demo.add_command(digits)
-_COMMANDS = (export, inspect, diff, verify, bench, optimize, ops, web, calibrate, serve_config)
+_COMMANDS = (
+    *(export, inspect, diff, verify, bench, optimize, ops, web, calibrate, catalogue),
+    serve_config,
+)
 for _command in _COMMANDS:
     app.add_command(_command)
 

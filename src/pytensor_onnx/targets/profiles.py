@@ -37,6 +37,9 @@ class Profile:
     is_portable: bool = False
     """Files are for runtimes of any maker: see `docs/reference/targets.md`."""
 
+    keeps_functions: bool = False
+    """Functions stay functions in a portable file, for a library of functions."""
+
     splits_words: bool = False
     """States of generators are numbers of 16 bits, for runtimes that lack integers of 64 bits."""
 

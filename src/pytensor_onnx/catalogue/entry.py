@@ -1,0 +1,115 @@
+"""Records of the catalogue: a function, its operands and its results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytensor.tensor.variable import TensorVariable
+
+T = "T"
+"""Dtype of an operand that is the one of the function's domain: float32 or float64."""
+
+Make = Callable[..., TensorVariable | Sequence[TensorVariable]]
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An operand or a result of a function.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    about
+        Its meaning, with the range of values.
+    dtype
+        ``T``, or the name of a dtype.
+    core
+        Names of its last axes, with which the function computes; none for one that is
+        elementwise.
+    is_batched
+        Whether any axes may come before the core axes.
+    example
+        Values for the test vectors, as nested lists.
+    """
+
+    name: str
+    about: str = ""
+    dtype: str = T
+    core: tuple[str, ...] = ()
+    is_batched: bool = True
+    example: Any = None
+
+    def dtype_in(self, dtype: str) -> str:
+        """Return the dtype in the domain of a dtype."""
+        return dtype if self.dtype == T else self.dtype
+
+    @property
+    def shape(self) -> str:
+        """The shape, in words for readers."""
+        axes = (*(("…",) if self.is_batched else ()), *self.core)
+        return f"({', '.join(axes)})" if axes else "()"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A function of the catalogue.
+
+    Attributes
+    ----------
+    name
+        Name of the function in its domain.
+    family
+        Page that the function is on.
+    subject
+        Distribution, bijector or function that it belongs to.
+    about
+        What it computes, in one sentence.
+    inputs, outputs
+        Operands and results.
+    make
+        Function of the operands as variables that returns the results.
+    kind
+        ``"elementwise"`` for operands of any shapes that broadcast, ``"core"`` for operands with
+        core axes, ``"random"`` for draws, ``"plain"`` for operands as they are.
+    accuracy
+        Names of the functions of the table of errors on which its errors depend.
+    """
+
+    name: str
+    family: str
+    subject: str
+    about: str
+    inputs: tuple[Argument, ...]
+    outputs: tuple[Argument, ...]
+    make: Make = field(compare=False)
+    kind: str = "elementwise"
+    accuracy: tuple[str, ...] = ()
+
+    @property
+    def signature(self) -> str:
+        """Names of operands and results, as in ``f(x, y) -> z``."""
+        taken, given = (", ".join(x.name for x in part) for part in (self.inputs, self.outputs))
+        return f"{self.name}({taken}) -> {given}"
+
+    def document(self, dtype: str) -> str:
+        """Return the documentation of the function in the domain of a dtype."""
+        lines = [self.about, "", "Inputs"]
+        lines += [_line(x, dtype) for x in self.inputs]
+        lines += ["", "Outputs"]
+        lines += [_line(x, dtype) for x in self.outputs]
+        if self.kind == "elementwise" and len(self.inputs) > 1:
+            lines += ["", "Operands broadcast, as those of Add."]
+        return "\n".join(lines)
+
+
+def _line(argument: Argument, dtype: str) -> str:
+    about = f": {argument.about}" if argument.about else ""
+    return f"  {argument.name} - {argument.dtype_in(dtype)} {argument.shape}{about}"
+
+
+def examples_of(entry: Entry) -> Mapping[str, Any]:
+    """Return the values of the operands for test vectors, by name."""
+    return {x.name: x.example for x in entry.inputs}
