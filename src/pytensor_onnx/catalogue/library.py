@@ -109,7 +109,7 @@ def build_catalogue(only: Iterable[str] = (), *, dtypes: Sequence[str] = DTYPES)
     --------
     >>> library = build_catalogue(["laplace"], dtypes=["float32"])
     >>> library.functions[0].name, len(library.functions[0].node)
-    ('LaplaceLogProb', 9)
+    ('LaplaceLogProb', 8)
     """
     return library_of(compiled(only, dtypes))
 

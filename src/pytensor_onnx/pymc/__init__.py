@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pytensor_onnx.pymc.provenance import parameter_names as parameter_names
     from pytensor_onnx.pymc.sampler import export_sampler as export_sampler
     from pytensor_onnx.pymc.smc import export_smc as export_smc
+    from pytensor_onnx.pymc.step import export_step as export_step
     from pytensor_onnx.pymc.trees import to_datatree as to_datatree
     from pytensor_onnx.pymc.whole_model import export_model as export_model
 
