@@ -96,7 +96,7 @@ def write_vectors(one: Compiled, folder: Path) -> None:
     for kind, arrays, arguments in kinds:
         for i, (array, argument) in enumerate(zip(arrays, arguments, strict=True)):
             tensor = numpy_helper.from_array(
-                np.ascontiguousarray(np.asarray(array, argument.dtype_in(one.dtype))), argument.name
+                np.asarray(array, argument.dtype_in(one.dtype), order="C"), argument.name
             )
             (data / f"{kind}_{i}.pb").write_bytes(tensor.SerializeToString())
 
