@@ -19,7 +19,7 @@ import onnxruntime
 import scipy.stats as st
 
 from pytensor_onnx.catalogue.compile_entry import Compiled, compile_entry
-from pytensor_onnx.catalogue.distributions import CONTINUOUS, DISCRETE, Distribution
+from pytensor_onnx.catalogue.distribution_table import CONTINUOUS, DISCRETE, Distribution
 from pytensor_onnx.catalogue.library import DTYPES, FAMILIES, entries, library_of, model_of
 from pytensor_onnx.catalogue.vectors import examples
 

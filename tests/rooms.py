@@ -102,7 +102,7 @@ ROOMS = {
         "named_dims",
     ),
     "catalogue": room(
-        "functions of probability as a library of ONNX functions",
+        "probability as a library of functions",
         *("conversion", "exporting", "operators", "prng", "targets"),
     ),
     "scoring": room("tables scored by files; hands on `pytensor_onnx_scoring`"),

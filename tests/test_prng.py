@@ -152,3 +152,26 @@ def test_streams_of_split_states_are_uniform_and_unrelated():
 def test_wrong_arguments_are_named(call, message):
     with pytest.raises(ArgumentError, match=message):
         call()
+
+
+KNOWN_ANSWERS = (
+    ("00000000 " * 4, "00000000 " * 2, "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
+    ("ffffffff " * 4, "ffffffff " * 2, "408f276d 41c83b0e a20bc7c6 6d5451fd"),
+    (
+        "243f6a88 85a308d3 13198a2e 03707344",
+        "a4093822 299f31d0",
+        "d16cfe09 94fdcceb 5001e420 24126ea1",
+    ),
+)
+"""Counters, keys and blocks of Philox-4x32-10 in the tests of Random123."""
+
+
+@pytest.mark.parametrize("target", ["onnxruntime", "portable"])
+def test_philox_has_the_known_answers(target: str) -> None:
+    key, counters = pt.lvector("key"), pt.lmatrix("counters")
+    blocks = prng.philox(key, counters)
+    call = export_onnx([key, counters], blocks, target=target, verify=False)
+    for counter, given, block in KNOWN_ANSWERS:
+        words = [np.array([int(word, 16) for word in text.split()]) for text in (counter, given)]
+        found = call(words[1], np.stack([words[0]] * 3))
+        assert [f"{word:08x}" for word in found[2]] == block.split()

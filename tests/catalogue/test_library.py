@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from pytensor_onnx.catalogue.compile_entry import Compiled, compile_entry
-from pytensor_onnx.catalogue.distributions import CONTINUOUS, DISCRETE, Distribution
+from pytensor_onnx.catalogue.distribution_table import CONTINUOUS, DISCRETE, Distribution
 from pytensor_onnx.catalogue.library import build_catalogue, entries, model_of
 from pytensor_onnx.catalogue.vectors import examples, expected, run
 from pytensor_onnx.errors import ArgumentError
@@ -145,8 +145,7 @@ def with_call(library: onnx.ModelProto) -> onnx.ModelProto:
     vectors = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["n"]) for n in ("x", "mu", "z")]
     total = helper.make_tensor_value_info("total", TensorProto.FLOAT, [])
     graph = helper.make_graph(nodes, "density", vectors, [total])
-    opsets = [helper.make_opsetid("", 21), helper.make_opsetid(domain, 1)]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    model = helper.make_model(graph, opset_imports=library.opset_import, ir_version=10)
     model.functions.extend(library.functions)
     return model
 

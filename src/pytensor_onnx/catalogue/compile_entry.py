@@ -113,8 +113,8 @@ def _sum_of_zeros(operands: Sequence[Any]) -> Any:
     return sum(pt.zeros_like(x) for x in operands)
 
 
-def compile_entry(entry: Entry, dtype: str) -> Compiled:
-    """Return the function of an entry for a dtype."""
+def compile_entry(entry: Entry, dtype: str, domain: str | None = None) -> Compiled:
+    """Return the function of an entry for a dtype, in the domain of the dtype or in another."""
     operands, results = graph_of(entry, dtype)
     for x, y in zip(entry.outputs, results, strict=False):
         y.name = f"{x.name}_result"
@@ -138,7 +138,7 @@ def compile_entry(entry: Entry, dtype: str) -> Compiled:
         body.rename(dict(zip(body.outputs, outputs, strict=True)))
         nodes = body.nodes
     function = helper.make_function(
-        domain_of(dtype),
+        domain or domain_of(dtype),
         entry.name,
         inputs,
         outputs,

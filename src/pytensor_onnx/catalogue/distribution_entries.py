@@ -12,7 +12,7 @@ import pytensor.tensor as pt
 from pymc.distributions.moments.means import mean as mean_of
 from pytensor.tensor.variable import TensorVariable as V
 
-from pytensor_onnx.catalogue.distributions import CONTINUOUS, DISCRETE, Distribution
+from pytensor_onnx.catalogue.distribution_table import CONTINUOUS, DISCRETE, Distribution
 from pytensor_onnx.catalogue.entry import Argument, Entry
 
 _PROBABILITIES = ((0.1, 0.5, 0.9), (0.75, 0.01, 0.3))

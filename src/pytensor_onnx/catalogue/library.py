@@ -18,6 +18,7 @@ from pytensor_onnx.catalogue.compile_entry import (
     domain_of,
 )
 from pytensor_onnx.catalogue.distribution_entries import distribution_entries
+from pytensor_onnx.catalogue.draft import DRAFT_DTYPES, draft_functions
 from pytensor_onnx.catalogue.entry import Argument, Entry
 from pytensor_onnx.catalogue.other_entries import (
     bijector_entries,
@@ -30,6 +31,9 @@ from pytensor_onnx.conversion import IR_VERSION
 from pytensor_onnx.errors import ArgumentError, did_you_mean
 
 DTYPES = ("float32", "float64")
+DRAFT = "draft"
+"""Name of the operators of the ONNX draft, which have a domain of their own."""
+
 FAMILIES = {
     "continuous": "Continuous distributions",
     "discrete": "Discrete distributions",
@@ -82,10 +86,15 @@ def _names_of(entry: Entry) -> tuple[str, str, str]:
 
 
 def compiled(only: Iterable[str] = (), dtypes: Sequence[str] = DTYPES) -> Iterator[Compiled]:
-    """Yield the functions of `entries`, each for all dtypes."""
-    for entry in entries(only):
+    """Yield the functions of `entries`, each for all dtypes; ``draft`` has the ONNX draft's."""
+    names = [name.strip().lower() for name in only]
+    rest = [name for name in names if name != DRAFT]
+    for entry in entries(rest) if rest or not names else ():
         for dtype in dtypes:
             yield compile_entry(entry, dtype)
+    if DRAFT in names:
+        for dtype in DRAFT_DTYPES if tuple(dtypes) == DTYPES else dtypes:
+            yield from draft_functions(dtype)
 
 
 def build_catalogue(only: Iterable[str] = (), *, dtypes: Sequence[str] = DTYPES) -> ModelProto:

@@ -167,14 +167,14 @@ def bijector_entries() -> Iterator[Entry]:
         ),
     ]
     for name, about, transform, values, parameters in of_numbers:
-        yield from _bijector(name, about, transform, values, REALS, (), (), parameters)
+        yield from _bijector(name, about, transform, values, REALS, ((), ()), parameters)
     increasing, decreasing = (
         ((-1.0, 0.5, 2.0), (0.1, 0.2, 4.0)),
         ((2.0, 0.5, -1.0), (4.0, 0.2, 0.1)),
     )
     vector = ("n",)
     yield from _bijector(
-        "Ordered", "increasing", transforms.ordered, increasing, REALS, vector, vector
+        "Ordered", "increasing", transforms.ordered, increasing, REALS, (vector, vector)
     )
     yield from _bijector(
         "PositiveOrdered",
@@ -182,8 +182,7 @@ def bijector_entries() -> Iterator[Entry]:
         transforms.Ordered(positive=True),
         ((0.1, 0.5, 2.0), (0.1, 0.2, 4.0)),
         REALS,
-        vector,
-        vector,
+        (vector, vector),
     )
     yield from _bijector(
         "Descending",
@@ -191,8 +190,7 @@ def bijector_entries() -> Iterator[Entry]:
         transforms.Ordered(ascending=False),
         decreasing,
         REALS,
-        vector,
-        vector,
+        (vector, vector),
     )
     short = ((0.3, -1.2), (2.5, 0.4))
     yield from _bijector(
@@ -201,8 +199,7 @@ def bijector_entries() -> Iterator[Entry]:
         transforms.simplex,
         _SIMPLEX,
         short,
-        ("n",),
-        ("n - 1",),
+        (("n",), ("n - 1",)),
     )
     yield from _bijector(
         "SumTo1",
@@ -210,8 +207,7 @@ def bijector_entries() -> Iterator[Entry]:
         transforms.SumTo1(),
         _SIMPLEX,
         ((0.3, 0.2), (0.5, 0.4)),
-        ("n",),
-        ("n - 1",),
+        (("n",), ("n - 1",)),
     )
     yield from _bijector(
         "ZeroSum",
@@ -219,8 +215,7 @@ def bijector_entries() -> Iterator[Entry]:
         transforms.ZeroSumTransform([-1]),
         ((0.5, -1.0, 0.5), (2.0, -0.5, -1.5)),
         short,
-        ("n",),
-        ("n - 1",),
+        (("n",), ("n - 1",)),
     )
     packed = ((0.5, -1.0, 1.5), (2.0, -0.5, 0.7))
     yield from _bijector(
@@ -229,8 +224,7 @@ def bijector_entries() -> Iterator[Entry]:
         _Packed(transforms.CholeskyCovPacked),
         packed,
         REALS,
-        ("n (n + 1) / 2",),
-        ("n (n + 1) / 2",),
+        (("n (n + 1) / 2",), ("n (n + 1) / 2",)),
     )
     covariances = (((2.0, 0.5), (0.5, 1.5)), ((1.0, -0.3), (-0.3, 0.8)))
     yield from _bijector(
@@ -239,8 +233,7 @@ def bijector_entries() -> Iterator[Entry]:
         _Packed(transforms.CholeskyCovTransform),
         covariances,
         REALS,
-        ("n", "n"),
-        ("n (n + 1) / 2",),
+        (("n", "n"), ("n (n + 1) / 2",)),
     )
     factors = (((1.0, 0.0), (0.6, 0.8)), ((1.0, 0.0), (-0.28, 0.96)))
     yield from _bijector(
@@ -249,8 +242,7 @@ def bijector_entries() -> Iterator[Entry]:
         _Packed(transforms.CholeskyCorrTransform, without_diagonal=True),
         factors,
         ((0.7,), (-1.3,)),
-        ("n", "n"),
-        ("n (n - 1) / 2",),
+        (("n", "n"), ("n (n - 1) / 2",)),
     )
 
 
@@ -291,10 +283,11 @@ def _bijector(
     transform: Any,
     values: Any,
     unconstrained: Any,
-    core: tuple[str, ...],
-    real_core: tuple[str, ...],
+    cores: tuple[tuple[str, ...], tuple[str, ...]],
     parameters: Sequence[Argument] = (),
 ) -> Iterator[Entry]:
+    """Yield both directions; axes are those of the value, and of the real numbers."""
+    core, real_core = cores
     value = Argument("value", about, core=core, example=values)
     real = Argument("real", "any real", core=real_core, example=unconstrained)
     kind = "core" if core else "elementwise"

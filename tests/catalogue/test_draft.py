@@ -1,0 +1,104 @@
+"""Operators of the ONNX draft as functions, against JAX."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+
+from pytensor_onnx.catalogue import build_catalogue
+from pytensor_onnx.catalogue.draft import MOST, draft_domain
+
+ELEMENTS = {
+    "float16": TensorProto.FLOAT16,
+    "float32": TensorProto.FLOAT,
+    "float64": TensorProto.DOUBLE,
+}
+UNUSED = [""] * (MOST - 3)
+"""Outputs of a split that nobody reads: ONNX Runtime wants all outputs of a function named."""
+
+
+def model_with(nodes: list, outputs: dict[str, int], dtype: str) -> onnx.ModelProto:
+    """Return a model of a seed with nodes of the draft."""
+    domain = draft_domain(dtype)
+    for node in nodes:
+        node.domain = node.domain or domain
+    seed = helper.make_tensor_value_info("seed", TensorProto.INT64, [])
+    like = helper.make_tensor_value_info("like", ELEMENTS[dtype], ["n", "m"])
+    values = [helper.make_tensor_value_info(n, t, None) for n, t in outputs.items()]
+    graph = helper.make_graph(nodes, "draws", [seed, like], values)
+    library = build_catalogue(["draft"], dtypes=[dtype])
+    return helper.make_model(
+        graph,
+        opset_imports=library.opset_import,
+        ir_version=10,
+        functions=list(library.functions),
+    )
+
+
+def both(model: onnx.ModelProto, dtype: str) -> list[list[np.ndarray]]:
+    feed = {"seed": np.array(42), "like": np.zeros((3, 5), dtype)}
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    return [session.run(None, feed), ReferenceEvaluator(model).run(None, feed)]
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float32", *(pytest.param(x, marks=pytest.mark.slow) for x in ("float16", "float64"))]
+)
+def test_numbers_and_states_are_those_of_jax(dtype: str) -> None:
+    node = helper.make_node
+    nodes = [
+        node("InitPRNG", ["seed"], ["first"]),
+        node("SplitPRNG", ["first"], ["a", "b", "c", *UNUSED]),
+        node("RandomUniform", ["a"], ["x", "a1"], shape=[4, 2], low=-1.0, high=3.0),
+        node("RandomUniformLike", ["like", "b"], ["y", "b1"]),
+        node("RandomNormal", ["c"], ["z", "c1"], shape=[6], mean=2.0, scale=0.5),
+        node("RandomNormalLike", ["like", "a1"], ["w", "a2"]),
+    ]
+    number = ELEMENTS[dtype]
+    outputs = {"x": number, "y": number, "z": number, "w": number, "a2": TensorProto.INT64}
+    found = both(model_with(nodes, outputs, dtype), dtype)
+    with jax.enable_x64(True):
+        a, b, c = jax.random.split(jax.random.key(42), 3)
+        kind = jnp.dtype(dtype)
+        after, key = jax.random.split(a)
+        last, second = jax.random.split(after)
+        exact = [
+            jax.random.uniform(key, (4, 2), kind, -1.0, 3.0),
+            jax.random.uniform(jax.random.split(b)[1], (3, 5), kind),
+            2.0 + 0.5 * jax.random.normal(jax.random.split(c)[1], (6,), kind),
+            jax.random.normal(second, (3, 5), kind),
+        ]
+        state = jax.random.key_data(last)
+    tolerance = {"float16": 4e-3, "float32": 2e-6, "float64": 1e-13}[dtype]
+    for x, y, z, w, after_all in found:
+        np.testing.assert_array_equal(x, exact[0])
+        np.testing.assert_array_equal(y, exact[1])
+        np.testing.assert_allclose(z, exact[2], tolerance, tolerance)
+        np.testing.assert_allclose(w, exact[3], 5 * tolerance, tolerance)
+        np.testing.assert_array_equal(after_all, state)
+        assert x.dtype == dtype
+
+
+@pytest.mark.slow
+def test_data_give_states_of_their_own() -> None:
+    node = helper.make_node
+    data = onnx.numpy_helper.from_array(np.array([7, 2**40, -1]))
+    nodes = [
+        node("InitPRNG", ["seed"], ["first"]),
+        helper.make_node("Constant", [], ["data"], value=data),
+        node("SplitPRNGByData", ["first", "data"], ["a", "b", "c", *UNUSED]),
+    ]
+    outputs = dict.fromkeys("abc", TensorProto.INT64)
+    domain = draft_domain("float32")
+    for made in (nodes[0], nodes[2]):
+        made.domain = domain
+    model = model_with([nodes[0], nodes[2]], outputs, "float32")
+    model.graph.node.insert(0, nodes[1])
+    for a, b, c in both(model, "float32"):
+        exact = jax.random.key_data(jax.random.fold_in(jax.random.key(42), 7))
+        np.testing.assert_array_equal(a, exact)
+        assert len({tuple(x) for x in (a, b, c)}) == 3
