@@ -147,6 +147,12 @@ def of_discrete_variables() -> None:
     observe(X @ pm.Normal("b", shape=4) + X[:, 0] * pm.Poisson("n", 3))
 
 
+def of_loops() -> None:
+    b = pm.Normal("b")
+    sums = pytensor.scan(lambda x, y: x * b + y, [X[:, 0]], [pt.zeros(())], return_updates=False)
+    observe(sums)
+
+
 def with_data() -> None:
     observe(pm.Data("x", X) @ pm.Normal("b", shape=4))
 
@@ -159,7 +165,7 @@ def with_data_observed() -> None:
     "write",
     [
         *(weighted, not_linear, product_of_parameters, of_many_parameters, of_discrete_variables),
-        *(with_data, with_data_observed, rows_and_columns),
+        *(of_loops, with_data, with_data_observed, rows_and_columns),
     ],
 )
 def test_other_likelihoods_stay_as_they_are(write):

@@ -21,7 +21,7 @@ from pymc.distributions.dist_math import check_parameters
 from pytensor.compile.mode import Mode
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.graph.op import Op
+from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.basic import Alloc
@@ -155,7 +155,10 @@ def normal_likelihood(
         return None
     if not all(sigma.type.broadcastable) or not np.isfinite(observed).all():
         return None
-    if not set(ancestors([mean, sigma])).isdisjoint(changing):
+    above = set(ancestors([mean, sigma]))
+    # Loops and functions are no linear operations, and take long to run in Python.
+    has_loops = any(v.owner and isinstance(v.owner.op, HasInnerGraph) for v in above)
+    if has_loops or not above.isdisjoint(changing):
         return None
     predictor = linear_predictor(mean, observed.shape, starts)
     if predictor is None or not np.isfinite(predictor.offset).all():
