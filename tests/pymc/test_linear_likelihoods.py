@@ -147,6 +147,11 @@ def of_discrete_variables() -> None:
     observe(X @ pm.Normal("b", shape=4) + X[:, 0] * pm.Poisson("n", 3))
 
 
+def of_drawn_rows() -> None:
+    x, y = pm.Minibatch(X, Y, batch_size=40)
+    pm.Normal("y", x @ pm.Normal("b", shape=4), 1.0, observed=y)
+
+
 def of_loops() -> None:
     b = pm.Normal("b")
     sums = pytensor.scan(lambda x, y: x * b + y, [X[:, 0]], [pt.zeros(())], return_updates=False)
@@ -165,7 +170,7 @@ def with_data_observed() -> None:
     "write",
     [
         *(weighted, not_linear, product_of_parameters, of_many_parameters, of_discrete_variables),
-        *(of_loops, with_data, with_data_observed, rows_and_columns),
+        *(of_drawn_rows, of_loops, with_data, with_data_observed, rows_and_columns),
     ],
 )
 def test_other_likelihoods_stay_as_they_are(write):
@@ -175,6 +180,8 @@ def test_other_likelihoods_stay_as_they_are(write):
 def test_stored_data_are_constants():
     for write in (with_data, with_data_observed):
         model = build(write)
+        (advice,) = [x for x in export_logp(model).conversion.changes if "squares" in str(x)]
+        assert str(advice) == "squares of y: data='stored' sums 4 in place of 120 rows"
         graph = ModelGraph(model, data="stored")
         assert [rv.name for rv in graph.reduced] == ["y"]
         program = export_logp(model, data="stored")

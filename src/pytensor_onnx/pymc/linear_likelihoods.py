@@ -19,14 +19,14 @@ import pytensor.scalar as ps
 import pytensor.tensor as pt
 from pymc.distributions.dist_math import check_parameters
 from pytensor.compile.mode import Mode
-from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.basic import Alloc
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import Dot
+from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from scipy import linalg, sparse  # type: ignore[import-untyped]
@@ -119,9 +119,10 @@ def normal_likelihood(
     mean: Variable,
     sigma: Variable,
     starts: Mapping[Variable, np.ndarray],
-    changing: Collection[Variable],
 ) -> Reduced | None:
     """Return the log-likelihood of all observations of a normal variable with a linear mean.
+
+    Shared variables count as constants of their present values.
 
     Parameters
     ----------
@@ -131,34 +132,32 @@ def normal_likelihood(
         Mean and standard deviation.
     starts
         The variables on which these depend, with values of their shapes.
-    changing
-        Variables that change between calls, such as data.
 
     Returns
     -------
     Reduced
-        None if the observations are not stored, the mean is not linear, there is more than one
-        standard deviation, or a sum of fewer squares would not cost less.
+        None if the mean is not linear, there is more than one standard deviation, or a sum of fewer
+        squares would not cost less.
 
     Examples
     --------
     >>> a, b, sigma = pt.scalars("a", "b", "sigma")
     >>> x = np.arange(20.0)
     >>> starts = {a: np.array(0.0), b: np.array(0.0), sigma: np.array(1.0)}
-    >>> found = normal_likelihood(pt.constant(x**2), a + b * x, sigma, starts, ())
+    >>> found = normal_likelihood(pt.constant(x**2), a + b * x, sigma, starts)
     >>> logp = found.likelihood.eval({a: -20.0, b: 15.0, sigma: 10.0}, mode="FAST_COMPILE")
     >>> found.n_rows, found.n_squares, logp.round(3)
     (20, 2, np.float64(-205.51))
     """
-    observed = _stored(value, changing)
-    if observed is None or is_named(value.type) or mean.type.dtype != "float64":
+    above = set(ancestors([value, mean, sigma]))
+    # Drawn rows change from call to call; loops and functions take long to run in Python.
+    others = (RandomVariable, HasInnerGraph)
+    if any(v.owner and isinstance(v.owner.op, others) for v in above):
         return None
-    if not all(sigma.type.broadcastable) or not np.isfinite(observed).all():
+    if is_named(value.type) or mean.type.dtype != "float64" or not all(sigma.type.broadcastable):
         return None
-    above = set(ancestors([mean, sigma]))
-    # Loops and functions are no linear operations, and take long to run in Python.
-    has_loops = any(v.owner and isinstance(v.owner.op, HasInnerGraph) for v in above)
-    if has_loops or not above.isdisjoint(changing):
+    observed = _evaluated([], value)()
+    if not np.isfinite(observed).all():
         return None
     predictor = linear_predictor(mean, observed.shape, starts)
     if predictor is None or not np.isfinite(predictor.offset).all():
@@ -174,13 +173,6 @@ def normal_likelihood(
     constant = pt.constant(-0.5 * np.log(2 * np.pi) * observed.size)
     likelihood = check_parameters(pt.add(*terms, constant), sigma > 0, msg="sigma > 0")
     return Reduced(likelihood, observed.size, sum(len(x.target) for x in rows))
-
-
-def _stored(value: Variable, changing: Collection[Variable]) -> np.ndarray | None:
-    """Return observations that are the same in all calls."""
-    if isinstance(value, SharedVariable) and value not in changing:
-        return np.asarray(value.get_value(), "float64")
-    return np.asarray(value.data, "float64") if isinstance(value, Constant) else None
 
 
 def linear_predictor(

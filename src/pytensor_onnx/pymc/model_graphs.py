@@ -222,11 +222,16 @@ class ModelGraph:
                 continue
             mean, sigma = self.of_variables(rv.owner.op.dist_params(rv.owner))
             value = self.model.rvs_to_values[rv]
-            if reduced := normal_likelihood(value, mean, sigma, starts, changing):
+            reduced = normal_likelihood(value, mean, sigma, starts)
+            if reduced is None:
+                continue
+            n_rows, n = f"{reduced.n_rows:,} rows", f"{reduced.n_squares:,}"
+            if changing.isdisjoint(ancestors([value, mean, sigma])):
                 found[rv] = reduced.likelihood
-                n_rows, n = reduced.n_rows, reduced.n_squares
-                text = f"squares of {rv.name}: sums of {n_rows:,} rows are those of {n:,}"
-                self.changes.append(Change(text))
+                text = f"squares of {rv.name}: sums of {n_rows} are those of {n}"
+            else:
+                text = f"squares of {rv.name}: data='stored' sums {n} in place of {n_rows}"
+            self.changes.append(Change(text))
         return found
 
     @cached_property
