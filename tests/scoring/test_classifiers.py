@@ -1,9 +1,12 @@
 """Files of scikit-learn's converters: a column for each input, matrices without names, ZipMap."""
 
 import pickle
+import re
 import subprocess
 import sys
 import warnings
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -226,3 +229,18 @@ def test_pipelines_of_scikit_learn():
             np.testing.assert_allclose(found, expected.T, atol=1e-5)
             label = np.asarray(result["output_label"]).astype(str)
             assert np.mean(label == estimator.classes_[expected.argmax(axis=1)]) == 1
+
+
+@pytest.mark.slow
+def test_the_code_of_the_page_on_scikit_learn_runs(tmp_path, monkeypatch):
+    """Its assertions compare DuckDB, Spark and the file with scikit-learn; Spark if installed."""
+    for package in ("sklearn", "skl2onnx", "duckdb"):
+        pytest.importorskip(package)
+    monkeypatch.chdir(tmp_path)
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "scikit-learn.md"
+    names: dict[str, object] = {}
+    with warnings.catch_warnings(action="ignore"):
+        for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+            if "pyspark" not in block or find_spec("pyspark") is not None:
+                exec(compile(block, page.name, "exec"), names)
+    assert np.all(names["by_age"] >= 0)

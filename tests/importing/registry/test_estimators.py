@@ -375,8 +375,10 @@ def test_the_numeric_part_of_a_pipeline_of_strings_is_imported():
     assert (slopes.eval({codes: one_hot, graph.inputs[0]: AGE}, mode=PYTHON) < 0).all()
 
 
-def test_encoders_of_strings_stay_in_the_file(tmp_path):
+@pytest.mark.parametrize("opset", [11, 21])
+def test_encoders_of_strings_stay_in_the_file(tmp_path, opset):
     model = pipeline_of_strings()
+    model.opset_import[0].version = opset
     expected = by_runtime(model, CITY, AGE)[1]
     with pytest.warns(UserWarning, match=r"^city: strings, .* the inputs city_is are the numbers"):
         graph = from_onnx(model, outputs=["shares"])

@@ -19,6 +19,8 @@ from pytensor_onnx.user_code import NOT_OF_USERS
 
 _FIRST_OPSET = 13
 """Opset from which nodes of encoders have the same meaning in the files of exports."""
+_UNCHANGED = frozenset({"Cast", "Concat", "Flatten", "Gather", "Identity", "Reshape", "Transpose"})
+"""Operators that have the same meaning before that opset."""
 
 
 class StringEncoder:
@@ -87,9 +89,8 @@ def without_strings(
     graph = model.graph
     strings = [v for v in graph.inputs if v.dtype == ir.DataType.STRING and v.name not in given]
     numbers = [name for name in numbers_of_strings(graph) if name not in given]
-    is_old = model.opset_imports.get("", _FIRST_OPSET) < _FIRST_OPSET
     is_encoder = any(value.name in numbers for value in graph.outputs)
-    if not strings or not numbers or is_encoder or is_old or model.functions:
+    if not strings or not numbers or is_encoder or model.functions:
         return model, None
     names = [str(value.name) for value in strings]
     try:
@@ -97,6 +98,10 @@ def without_strings(
         part.opset_imports.update(model.opset_imports)
         proto = onnx.shape_inference.infer_shapes(ir.to_proto(part))
     except (ValueError, RuntimeError):
+        return model, None
+    is_old = model.opset_imports.get("", _FIRST_OPSET) < _FIRST_OPSET
+    operators = {node.op_type for node in part.graph if not node.domain}
+    if is_old and operators - _UNCHANGED:
         return model, None
     types = {value.name: value.type.tensor_type for value in proto.graph.output}
     if not all(type_.elem_type and type_.HasField("shape") for type_ in types.values()):
