@@ -248,6 +248,18 @@ def test_the_error_of_a_start_names_what_is_not_finite():
         program(**call, start=[[0.0], [0.0], [1e200]])
 
 
+@pytest.mark.parametrize("lockstep", [True, False])
+def test_the_error_of_a_start_names_the_variables_by_its_gradient(lockstep):
+    """The gradient of the root of |x| is infinite by x at zero, where the root is finite."""
+    with pm.Model() as model:
+        pm.Normal("mu", shape=2)
+        x = pm.Normal("x", shape=2)
+        pm.Potential("root", -pm.math.sqrt(pm.math.abs(x)).sum())
+    program = export_sampler(model, start=True, lockstep=lockstep, verify=False)
+    with pytest.raises(RunError, match=r"start: 1. .*gradient.* infinite in x\. Give"):
+        program(seed=[1, 2], warmup=3, draws=2, start=[[0.1, 0.0, 0.2, 1.0], [0.0, 0.0, 0.2, 0.0]])
+
+
 @pytest.mark.slow
 def test_chains_start_where_the_density_is_finite():
     with pm.Model() as model:

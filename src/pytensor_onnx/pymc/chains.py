@@ -312,7 +312,9 @@ def _sample(
     """Return the traces of all steps; whether the starts are finite, and rows of the state."""
     center, given, state, i, begin = origin
     start, is_finite = first_point(density, data, center, given, numbers.jitters)
-    now = first_state(start, settings)
+    # Draws then tell by which variables the gradient of a finite density is not.
+    is_lost = pt.isfinite(start.log_density)[..., None] & ~pt.isfinite(start.gradient)
+    now = first_state(start._replace(x=pt.switch(is_lost, np.nan, start.x)), settings)
     if state is not None:
         row = ifelse(state.shape[0] > 0, state[i], _row_of(now, begin))
         now = _state_of(row, now, density, data)

@@ -328,7 +328,8 @@ def _check_starts(
     """Raise for chains that do not start where the log-density and its gradient are finite.
 
     The error names the inputs and variables that are not finite themselves. A chain without a
-    finite start stays where it is, so that its draws have the values there.
+    finite start stays where it is, so that its draws have the values there, or NaN by which the
+    gradient of a finite log-density is not finite.
     """
     lost = np.flatnonzero(~finite)
     if not len(lost):
@@ -345,7 +346,7 @@ def _check_starts(
     ]
     told = "model.debug() tells the variables"
     if invalid:
-        told = f"There are values that are NaN or infinite in {', '.join(invalid)}"
+        told = f"Values, or the gradient by them, are NaN or infinite in {', '.join(invalid)}"
     raise RunError(
         "the log-density or its gradient is not finite where chains start: "
         f"{', '.join(map(str, lost))}. {told}. Give other points: the input start of "
