@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from pytensor_onnx.errors import ArgumentError, PyTensorONNXError, did_you_mean
 from pytensor_onnx.graph.file_parts import MAPS, deserialized
+from pytensor_onnx.graph.large_files import read_apart
 from pytensor_onnx.graph.model_reading import (
     parse_model,
     read_model as read_model_file,
@@ -122,7 +123,7 @@ def _has_slopes_of_channels(node: ir.Node) -> bool:
 
 
 def _read_file(path: Path) -> ir.Model:
-    model = read_model_file(path)
+    model = (read_apart(path) if path.is_file() else None) or read_model_file(path)
     _check(model, str(path))
     folder = path.parent.resolve()
     for file in weight_files(model, path):
