@@ -103,6 +103,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "pytensor-onnx"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["filter.js"]
 html_show_sourcelink = False
 html_baseurl = "https://pytensor-onnx.github.io/pytensor-onnx/"
 html_theme_options = {
@@ -124,6 +125,8 @@ html_context = {
 
 LINK = re.compile(r"\]\((\.\./[^)#\s]+)((?:#[^)\s]*)?)\)")
 LIVE = "<!-- live page -->"
+FILTER = "<!-- filter -->"
+OPERATION = re.compile(r"^\| ([A-Z][A-Za-z0-9_]*) \|(?=.* \| pytensor)", re.MULTILINE)
 SESSION = re.compile(r"^```python\n(?=>>> )", re.MULTILINE)
 
 
@@ -140,6 +143,10 @@ def prepare(_app: object, page: str, source: list[str]) -> None:
     source[0] = SESSION.sub("```pycon\n", LINK.sub(target, source[0]))
     # A doctest ends with an empty line, which a box of code does not show.
     source[0] = re.sub(r"^(```pycon\n.*?)\n+```$", r"\1\n```", source[0], flags=re.M | re.S)
+    if page == "reference/coverage":
+        # A search for the name of an operation finds its row first.
+        source[0] = OPERATION.sub(r"| {index}`\1` |", source[0])
+    source[0] = source[0].replace(FILTER, '```{raw} html\n<div id="filter"></div>\n```')
     if page == "reference/command-line":
         source[0] += command_line()
     source[0] = source[0].replace(LIVE, live_page()) if LIVE in source[0] else source[0]

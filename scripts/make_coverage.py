@@ -292,6 +292,50 @@ def write_json(content: dict[str, Any], path: Path) -> None:
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
+FAMILIES = {
+    "Elementwise and special functions": (
+        *("pytensor.scalar.", "pytensor.tensor.elemwise."),
+        *("pytensor_onnx.ops.elementwise.", "pytensor_onnx.ops.special."),
+    ),
+    "Reductions, products and sorting": (
+        *("pytensor.tensor.math.", "pytensor.tensor.sort.", "pytensor.tensor.extra_ops."),
+        *("pytensor.tensor.blas.", "pytensor.tensor.einsum.", "pytensor.tensor.special."),
+        *(
+            "pytensor_onnx.ops.products.",
+            "pytensor_onnx.ops.reductions.",
+            "pytensor_onnx.ops.sorting.",
+        ),
+    ),
+    "Linear algebra": (
+        *("pytensor.tensor.linalg.", "pytensor.tensor.blockwise."),
+        "pytensor_onnx.ops.linalg.",
+    ),
+    "Shapes and indices": (
+        *("pytensor.tensor.basic.", "pytensor.tensor.reshape.", "pytensor.tensor.shape."),
+        *("pytensor.tensor.subtensor.", "pytensor.tensor.pad."),
+    ),
+    "Random numbers": ("pytensor.tensor.random.", "pytensor_onnx.ops.random."),
+    "Networks": ("pytensor_onnx.ops.networks.",),
+    "Loops, conditions and optimization": (
+        *("pytensor.scan.", "pytensor.conditional.", "pytensor.raise_op."),
+        *("pytensor.tensor.optimize.", "pytensor_onnx.ops.loops."),
+    ),
+    "Signals": (
+        *("pytensor.tensor.fft.", "pytensor.tensor.fourier.", "pytensor.tensor.signal."),
+        "pytensor_onnx.ops.signal.",
+    ),
+    "Sparse matrices": ("pytensor.sparse.", "pytensor_onnx.ops.sparse."),
+}
+"""Families of operations, by the beginnings of the names of their Ops."""
+
+OTHERS, BAR = "Others", "\\|"
+
+
+def _family(name: str) -> str:
+    """Return the family of an Op."""
+    return next((family for family, starts in FAMILIES.items() if name.startswith(starts)), OTHERS)
+
+
 def page(content: dict[str, Any]) -> str:
     """Return the page of the docs."""
     from pytensor_onnx.cli.coverage import cells, row_of
@@ -315,21 +359,24 @@ def page(content: dict[str, Any]) -> str:
         "beyond the absolute error that a test allows where numbers cancel.",
         "- **refused**: cases that end in an error.",
         "",
+        "<!-- filter -->",
+        "",
     ]
-    by_module = defaultdict(list)
+    by_family = defaultdict(list)
     for name, row in covered.items():
         module, _, op = name.rpartition(".")
-        by_module[module].append((op, row))
-    for module, rows in sorted(by_module.items()):
+        by_family[_family(name)].append((op, module, row))
+    for family in [*FAMILIES, OTHERS]:
         lines += [
-            f"## {module}",
+            f"## {family}",
             "",
-            "| Op | dtypes | ranks | shapes | in ONNX | error | refused |",
+            "| Op | in ONNX | error | dtypes | ranks | shapes | refused | module |",
         ]
-        lines += ["|---|---|---|---|---|---|---|"]
-        for op, row in rows:
-            texts = (cell.replace("|", "\\|") for cell in (op, *cells(row_of(op, row))))
-            lines.append(f"| {' | '.join(texts)} |")
+        lines += ["|---|---|---|---|---|---|---|---|"]
+        for op, module, row in sorted(by_family[family], key=lambda x: (x[0].lower(), x[1])):
+            dtypes, ranks, shapes, form, error, refused = cells(row_of(op, row))
+            texts = (op, form, error, dtypes, ranks, shapes, refused, module)
+            lines.append(f"| {' | '.join(cell.replace('|', BAR) for cell in texts)} |")
         lines.append("")
     lines += ["## Not covered", "", "| reason | Ops |", "|---|---|"]
     lines += [f"| {reason} | {ops} |" for reason, ops in _by_reason(content["uncovered"])]

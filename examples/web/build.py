@@ -33,6 +33,7 @@ img-src 'self' data:; base-uri 'none'; form-action 'none'">
 <link rel="stylesheet" href="{style}">
 </head>
 <body>
+<nav class="home" aria-label="Site"><a href="../index.html">pytensor-onnx</a></nav>
 <header>
 <h1>Models in the browser</h1>
 <p id="text">Written in PyTensor and PyMC, exported as ONNX files, and run by your browser.</p>
@@ -42,6 +43,13 @@ img-src 'self' data:; base-uri 'none'; form-action 'none'">
 </main>
 </body>
 </html>
+"""
+LOOK = """
+/* As the site. */
+:root { --accent: #0a7d91; --text: #222832; --back: #ffffff; --panel: #ffffff; --line: #d1d5da; }
+@media (prefers-color-scheme: dark) {
+  :root { --accent: #3fb1c5; --text: #ced6dd; --back: #14181e; --panel: #1a1f26; --line: #48566b; }
+}
 """
 ENTRY = """<section class="panel">
 <h2><a href="{name}/index.html">{title}</a></h2>
@@ -66,6 +74,10 @@ def build(folder: str | Path, demos: Sequence[str] = DEMOS) -> Path:
             (picture,) = PICTURES.glob(f"{name}.*")
             shutil.copyfile(picture, site / "pictures" / picture.name)
             page = json.loads((site / name / "page.json").read_text())
+            page["home"] = [["pytensor-onnx", "../../index.html"], ["All demos", "../index.html"]]
+            (site / name / "page.json").write_text(json.dumps(page, indent=1))
+            with (site / name / "style.css").open("a", encoding="utf-8") as style_file:
+                style_file.write(LOOK)
             if page["runtime"]["engine"] == "onnxruntime" and not (site / "runtime").exists():
                 write_runtime(site / "runtime")
             title, text = escape(page["title"]), escape(page["text"])

@@ -389,6 +389,8 @@ async function main() {
   document.title = description.title;
   byId("title").textContent = description.title;
   byId("text").textContent = description.text;
+  // The pages of a site lead back to it.
+  if (description.home) document.body.prepend(element("nav", { class: "home", "aria-label": "Site" }, ...description.home.map((/** @type {[string, string]} */ [text, href]) => element("a", { href }, text))));
   byId("links").append(
     ...description.links.map((/** @type {[string, string]} */ [text, href]) => element("li", {}, element("a", { href }, text))),
   );
