@@ -145,7 +145,7 @@ def prepare(_app: object, page: str, source: list[str]) -> None:
     source[0] = re.sub(r"^(```pycon\n.*?)\n+```$", r"\1\n```", source[0], flags=re.M | re.S)
     if page == "reference/coverage":
         # A search for the name of an operation finds its row first.
-        source[0] = OPERATION.sub(r"| {index}`\1` |", source[0])
+        source[0] = OPERATION.sub(r"| {index}`!\1` |", source[0])
     source[0] = source[0].replace(FILTER, '```{raw} html\n<div id="filter"></div>\n```')
     if page == "reference/command-line":
         source[0] += command_line()

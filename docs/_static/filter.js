@@ -7,7 +7,7 @@ function filterRows(words) {
     section.hidden = rows.length > 0 && rows.every((row) => row.hidden);
   }
   const left = document.querySelectorAll("article tbody tr:not([hidden])").length;
-  document.getElementById("filter-count").textContent = words.length ? `${left} rows` : "";
+  document.getElementById("filter-count").textContent = words.length ? `${left} ${left === 1 ? "row" : "rows"}` : "";
 }
 
 addEventListener("DOMContentLoaded", () => {

@@ -1,8 +1,13 @@
 """Pages in one HTML file."""
 
 import json
+import os
 import re
+import signal
+import subprocess
 import sys
+import time
+from base64 import b64decode
 
 import numpy as np
 import pytensor
@@ -94,3 +99,49 @@ def test_models_that_no_tape_runs_need_a_folder(tmp_path):
     export_onnx([x], x[x > 0], file)
     with pytest.raises(NoTapeError, match="name a folder, -o site"):
         make_page(file)
+
+
+def described(file):
+    """Return the description in a page of one file."""
+    found = re.search(r'id="file page.json">([^<]*)<', file.read_text(encoding="utf-8"))
+    return json.loads(b64decode(found[1]))
+
+
+@pytest.mark.slow
+def test_a_page_is_written_again_when_its_module_changes(tmp_path):
+    needs_tapes()
+    module, page = tmp_path / "watched.py", tmp_path / "page.html"
+    text = "import pytensor.tensor as pt\nx = pt.scalar('x')\n"
+    text += "def make():\n    return [x], {{'{}': x * 2}}\n"
+    module.write_text(text.format("first"))
+    command = [sys.executable, "-m", "pytensor_onnx", "web", "watched:make", "-o", "page.html"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    process = subprocess.Popen(
+        [*command, "--watch"],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+    def until_named(name):
+        for _ in range(300):
+            if page.exists() and described(page)["outputs"][0]["name"] == name:
+                return
+            assert process.poll() is None, process.stdout.read()
+            time.sleep(0.2)
+        pytest.fail(f"the page has no output {name}")
+
+    try:
+        until_named("first")
+        while "watching" not in process.stdout.readline():
+            pass
+        module.write_text("an error")
+        time.sleep(3)
+        module.write_text(text.format("second"))
+        until_named("second")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
