@@ -157,7 +157,9 @@ def schools() -> ONNXProgram:
         offset = pm.Normal("offset", dims="school")
         theta = pm.Deterministic("theta", mu + tau * offset, dims="school")
         pm.Normal("measured", theta, ERRORS, observed=effects, dims="school")
-    return po.export_sampler(built, variables=["mu", "tau", "theta"], target="web", verify=False)
+    return po.export_sampler(
+        built, variables=["mu", "tau", "theta"], prior_draws=4000, target="web", verify=False
+    )
 
 
 @model

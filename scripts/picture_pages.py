@@ -8,6 +8,7 @@ prints its size, the milliseconds from opening to the first result, and what its
 
 import argparse
 import io
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -40,7 +41,7 @@ def use(page: Page, name: str) -> None:
         page.get_by_role("button", name="Run repeatedly").click()
         page.wait_for_timeout(LEARNING)
         page.get_by_role("button", name="Stop").click()
-    page.locator("#outputs[aria-busy=false]").wait_for()
+    page.locator("#status", has_text=re.compile("Done|Stopped")).wait_for()
 
 
 def take(browser: Any, name: str, folder: Path) -> str:
