@@ -65,6 +65,27 @@ def test_a_large_convolution_stays(monkeypatch):
     assert any("Conv" in line for line in fuse(model.SerializeToString(), every_size=True).lines())
 
 
+def test_a_larger_convolution_is_written_where_nothing_else_runs_it(monkeypatch):
+    monkeypatch.setattr(written_layers, "MOST_PRODUCTS", 1000)
+    model, _ = model_of("Conv", ((1, 3, 8, 8), (4, 3, 3, 3)), {})
+    with written_layers.of_any_size():
+        assert fuse(model.SerializeToString(), every_size=True).is_whole
+    monkeypatch.setattr(written_layers, "MOST_OF_ANY", 1000)
+    with written_layers.of_any_size():
+        assert not fuse(model.SerializeToString(), every_size=True).is_whole
+
+
+def test_windows_of_an_array_of_unknown_rank_stay():
+    model, _ = model_of("MaxPool", ((1, 3, 8, 8),), {"kernel_shape": [2, 2]})
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    assert not fuse(model.SerializeToString(), every_size=True).is_whole
+
+
+@pytest.mark.parametrize("slope", [(1,), (3, 1, 1), (1, 3, 4, 5)])
+def test_a_slope_of_negative_numbers_is_an_operand(slope):
+    assert_as_runtime(*model_of("PRelu", ((1, 3, 4, 5), slope), {}), 0)
+
+
 def test_sessions_leave_convolutions_to_the_runtime():
     model, _ = model_of("Conv", ((1, 3, 8, 8), (4, 3, 3, 3)), {})
     assert fuse(model.SerializeToString()).model is None

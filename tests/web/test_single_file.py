@@ -10,10 +10,12 @@ import time
 from base64 import b64decode
 
 import numpy as np
+import onnx
 import pytensor
 import pytensor.tensor as pt
 import pytest
 from click.testing import CliRunner
+from onnx import helper, numpy_helper
 
 from pytensor_onnx import export_onnx
 from pytensor_onnx.cli.app import app
@@ -145,3 +147,18 @@ def test_a_page_is_written_again_when_its_module_changes(tmp_path):
         assert process.wait(30) == 0
     finally:
         process.kill()
+
+
+def test_a_file_of_another_exporter_is_written_anew_for_its_page(tmp_path):
+    needs_tapes()
+    x = helper.make_tensor_value_info("picture", onnx.TensorProto.FLOAT, [1, 2, 3, 3])
+    y = helper.make_tensor_value_info("normal", onnx.TensorProto.FLOAT, [1, 2, 3, 3])
+    arrays = [numpy_helper.from_array(np.float32([1, 2]), name) for name in "sbmv"]
+    node = helper.make_node("BatchNormalization", ["picture", *"sbmv"], ["normal"])
+    graph = helper.make_graph([node], "main", [x], [y], arrays)
+    opset = [helper.make_opsetid("", 21)]
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=10), tmp_path / "net.onnx")
+    with pytest.raises(NoTapeError, match="BatchNormalization"):
+        make_page(tmp_path / "net.onnx")
+    assert run(tmp_path / "net.onnx", "-o", tmp_path / "page.html").exit_code == 0
+    assert described(tmp_path / "page.html")["title"] == "Net"

@@ -242,6 +242,35 @@ def test_a_long_run_is_watched_and_stopped(tmp_path, nested):
 
 
 @pytest.mark.usefixtures("node")
+def test_a_run_goes_on_where_its_results_so_far_are_no_operands(tmp_path):
+    n, x = pt.lscalar("n"), pt.vector("x", shape=(3,))
+    counted = pytensor.scan(
+        lambda y: y + 1, outputs_info=[pt.zeros(())], n_steps=n, return_updates=False
+    )
+    # Missing numbers are NaN, which is no index.
+    row = x[counted[-1].astype("int64") - 38]
+    write_tape(saved(tmp_path, [n, x], {"row": row}, precision="float64"), tmp_path)
+    found = in_node(
+        tmp_path,
+        """
+    const x = { data: Float64Array.of(1, 2, 3), dims: [3] };
+    const feeds = { n: { data: BigInt64Array.of(40n), dims: [] }, x };
+    let time = 0;
+    performance.now = () => (time += 200);
+    const messages = [];
+    const watch = ({ outputs }) => {
+      try { outputs(); } catch ({ message }) { messages.push(message); }
+    };
+    const { row } = await model.run(feeds, watch);
+    const stopped = await model.run(feeds, () => false).catch(({ message }) => message);
+    const after = await model.run(feeds);
+    console.log(JSON.stringify([messages.length > 0, row.data[0], stopped, after.row.data[0]]));
+    """,
+    )
+    assert found == [True, 3, "the model cannot run: it was stopped before it had results", 3]
+
+
+@pytest.mark.usefixtures("node")
 def test_bad_inputs_are_named_and_the_next_run_is_right(tmp_path):
     x, i = pt.matrix("x", shape=(None, 2), dtype="float32"), pt.lscalar("i")
     path = saved(tmp_path, [x, i], {"row": x[i] * 2})

@@ -19,7 +19,7 @@ import click
 
 from pytensor_onnx.cli.arguments_of_commands import FILE, NEW_PATH, with_json
 from pytensor_onnx.cli.terminal import one_line, print_json, printable, show
-from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.errors import NoTapeError, PyTensorONNXError
 from pytensor_onnx.late_names import require
 from pytensor_onnx.progress import working
 
@@ -249,7 +249,13 @@ def _write(model: Path | str, request: PageRequest) -> dict[str, Any]:
             if target.exists() and not request.force:
                 raise PyTensorONNXError(f"{target} exists: replace it by --force, or name another")
             with working("writing the page"):
-                made = make_page(file, page=description, state=state)
+                try:
+                    made = make_page(file, page=description, state=state)
+                except NoTapeError as error:
+                    if isinstance(model, str):
+                        raise
+                    optimized = _optimized(file, Path(temporary, model.name), error)
+                    made = make_page(optimized, page=description, state=state)
                 made.save(target)
             return {**made.description, "is_sampler": is_sampler}
         replaced = replacing(target) if request.force else nullcontext(target)
@@ -268,6 +274,22 @@ def _write(model: Path | str, request: PageRequest) -> dict[str, Any]:
             # The page would show the error of the runtime.
             load(str(file), threads=1)
         return {**described, "is_sampler": is_sampler}
+
+
+def _optimized(file: Path, target: Path, error: NoTapeError) -> Path:
+    """Write a file anew for its page: a tape covers more of what is written for pages.
+
+    The error is that of the file as it is, which is raised if the new one has no tape either.
+    """
+    from pytensor_onnx.exporting.files.optimized_files import optimize_onnx
+    from pytensor_onnx.web.tape_file import write_tape
+
+    try:
+        optimize_onnx(file, target, target="web")
+        write_tape(target, target.parent / "tape", of_any_size=True)
+    except PyTensorONNXError:
+        raise error from None
+    return target
 
 
 def _report(described: dict[str, Any], request: PageRequest, as_json: bool) -> None:

@@ -479,10 +479,11 @@ def _steps(node: onnx.NodeProto, *steps: tuple[str, Sequence[Operand]]) -> list[
     return made
 
 
-@lowers("Elu", "LeakyRelu")
+@lowers("Elu", "LeakyRelu", "PRelu")
 def _bent(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
     x, is_elu = node.input[0], node.op_type == "Elu"
-    alpha = _constant(attributes["alpha"], x, scope)
+    is_given = node.op_type == "PRelu"
+    alpha = node.input[1] if is_given else _constant(attributes["alpha"], x, scope)
     return _steps(
         node,
         ("Expm1Function" if is_elu else "Identity", [x]),

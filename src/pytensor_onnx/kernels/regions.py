@@ -17,7 +17,10 @@ from pytensor_onnx.kernels.graph_scope import Scope, bodies, captured
 from pytensor_onnx.kernels.instructions import FUNCTIONS, partial_results
 from pytensor_onnx.kernels.limits import FASTER_OUTSIDE, has_many_axes, is_large, is_slow_in_float32
 from pytensor_onnx.kernels.tape import PARTIAL, Knowledge, Tape
-from pytensor_onnx.kernels.written_layers import write_layers
+from pytensor_onnx.kernels.written_layers import (
+    of_any_size as convolutions_of_any_size,
+    write_layers,
+)
 from pytensor_onnx.operators.dims import SHARED
 
 DOMAIN = native.REGION_DOMAIN
@@ -189,8 +192,17 @@ def whole_region(graph: onnx.GraphProto) -> NodeProto | None:
     return region if {x.name for x in graph.output} == set(region.output) else None
 
 
-def region_of_all(model: onnx.ModelProto) -> tuple[onnx.GraphProto, NodeProto]:
+def region_of_all(
+    model: onnx.ModelProto, *, of_any_size: bool = False
+) -> tuple[onnx.GraphProto, NodeProto]:
     """Return a graph of constants and one region that computes a model, for arrays of any size.
+
+    Parameters
+    ----------
+    model
+        The model.
+    of_any_size
+        Whether it may have convolutions that take long.
 
     Raises
     ------
@@ -202,7 +214,8 @@ def region_of_all(model: onnx.ModelProto) -> tuple[onnx.GraphProto, NodeProto]:
     if native.library() is None:
         raise MissingEngineError("this installation has no native library, which knows the kernels")
     try:
-        fusion = fuse(model.SerializeToString(), every_size=True)
+        with convolutions_of_any_size(of_any_size):
+            fusion = fuse(model.SerializeToString(), every_size=True)
     except onnx.shape_inference.InferenceError as error:
         reason = " ".join(str(error).split())
         raise UncoveredError(

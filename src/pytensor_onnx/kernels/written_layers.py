@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -179,6 +181,21 @@ class _Layer(WrittenNodes):
 
 MOST_PRODUCTS = 1 << 22
 """Products of the largest convolution of an example: larger ones are faster in ONNX Runtime."""
+MOST_OF_ANY = 1 << 25
+"""The same where nothing else runs it: windows of larger ones take too much memory."""
+_IS_LIMITED = ContextVar("is_limited", default=True)
+
+
+@contextmanager
+def of_any_size(is_any: bool = True) -> Iterator[None]:
+    """Write out larger convolutions, where nothing else runs them."""
+    token = _IS_LIMITED.set(not is_any)
+    try:
+        yield
+    finally:
+        _IS_LIMITED.reset(token)
+
+
 _OF_MAXIMA = (*FLOATS, onnx.TensorProto.UINT8)
 
 
@@ -197,9 +214,8 @@ def write_windows(node: onnx.NodeProto, scope: Scope) -> list[onnx.NodeProto] | 
     is_default &= not attributes.get("ceil_mode", 0)
     is_default &= not any(_is_used(name, scope.graph) for name in node.output[1:])
     dtypes = _OF_MAXIMA if node.op_type == "MaxPool" else FLOATS
-    if not is_default or None in sizes or scope.dtype(node.input[0]) not in dtypes:
+    if not is_default or shape is None or None in sizes or scope.dtype(node.input[0]) not in dtypes:
         return None
-    assert shape is not None
     assert kernel is not None
     made = _Windows(node, scope.dtype(node.input[0]), shape[1:], kernel, attributes)
     if weights is None:
@@ -265,7 +281,8 @@ class _Windows(WrittenNodes):
     def convolution(self, weights: Sequence[Any], groups: int) -> list[onnx.NodeProto] | None:
         """Return the nodes of a convolution, None of a large one."""
         maps, of_group, places = weights[0], math.prod(weights[1:]), math.prod(self.out)
-        if maps * of_group * places > MOST_PRODUCTS or min(self.out) < 1:
+        most = MOST_PRODUCTS if _IS_LIMITED.get() else MOST_OF_ANY
+        if maps * of_group * places > most or min(self.out) < 1:
             return None
         columns = self.constant([0, groups, of_group, places])
         columns = self.emit("Reshape", self.gathered(0), columns)

@@ -294,7 +294,7 @@ def _write_engine(engine: str, model: Path, site: Path, webgpu: bool) -> str:
             raise PyTensorONNXError("a tape does not use WebGPU: leave out one of the two")
         return "for WebGPU"
     try:
-        write_tape(site / "model.onnx", site)
+        write_tape(site / "model.onnx", site, of_any_size=engine == "tape")
     except NoTapeError as error:
         if engine == "tape":
             raise type(error)(f"{model}: {error}") from None

@@ -34,7 +34,7 @@ _FOLDER = Path(__file__).parents[1] / "kernels"
 _BUILD = Path(__file__).parents[3] / "native" / "build.py"
 
 
-def write_tape(model: Path, folder: Path) -> None:
+def write_tape(model: Path, folder: Path, *, of_any_size: bool = False) -> None:
     """Write a model as a tape, with the module and the script that run it.
 
     Parameters
@@ -43,6 +43,8 @@ def write_tape(model: Path, folder: Path) -> None:
         An ONNX file, which remains the source of the tape: the tape has its digest.
     folder
         Folder to write ``model.tape``, ``tape.wasm.gz`` and ``tape.js`` into.
+    of_any_size
+        Whether the model may have convolutions for which ONNX Runtime is faster.
 
     Raises
     ------
@@ -51,7 +53,7 @@ def write_tape(model: Path, folder: Path) -> None:
     MissingEngineError
         If this installation has no kernels, or no module of WebAssembly.
     """
-    content, is_whole = _content_of(model)
+    content, is_whole = _content_of(model, of_any_size=of_any_size)
     module = wasm_module(MODULE if is_whole else CORE)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "model.tape").write_bytes(gzip.compress(content, mtime=0))
@@ -104,10 +106,10 @@ def tape_of(path: Path) -> bytes:
     return _content_of(path)[0]
 
 
-def _content_of(path: Path) -> tuple[bytes, bool]:
+def _content_of(path: Path, *, of_any_size: bool = False) -> tuple[bytes, bool]:
     """Return the content of a tape, and whether it needs the module with all kernels."""
     model = onnx.load(path)
-    graph, region = region_of_all(model)
+    graph, region = region_of_all(model, of_any_size=of_any_size)
     data = _Data()
     tape = region.attribute[0].s
     is_whole = not native.handle().pytensor_onnx_core_runs(tape, len(tape))

@@ -242,7 +242,8 @@ class Page {
     let rest = 0;
     const showLast = () => {
       const started = performance.now();
-      this.showPart(part.outputs, given, part.done, part.total);
+      // Predictions from a part of the draws would be others.
+      this.showPart(this.predictor ? null : part.outputs, given, part.done, part.total);
       rest = 2 * (performance.now() - started);
       timer = 0;
     };
@@ -290,7 +291,7 @@ class Page {
   /**
    * Show the results of a run so far, which missing numbers are not part of, with those of the runs before it.
    *
-   * @param {Record<string, import("./tensors.js").Tensor>} outputs
+   * @param {Record<string, import("./tensors.js").Tensor> | null} outputs null while there are none to show
    * @param {import("./views.js").Results} given
    * @param {number} done
    * @param {number} total
@@ -301,6 +302,7 @@ class Page {
     if (total) [bar.value, bar.max] = [done, total];
     byId("stop").hidden = byId("stop").disabled = false;
     if (!this.isRepeating) say(`Running: ${counted(done, total)}…`);
+    if (!outputs) return;
     this.results = readResults(outputs);
     for (const { name, view } of this.description.outputs.filter(isKept)) {
       if (view.keep === "chains") {

@@ -211,7 +211,10 @@ export class Model {
       if (now - told < PATIENCE || !exports.total()) continue;
       await pause();
       const isStopped = (await watch({ done: exports.done(), total: exports.total(), outputs: partial })) === false;
-      if (isStopped) return this.pass(exports.peek());
+      if (isStopped) {
+        if (exports.peek()) throw new Error("it was stopped before it had results");
+        return;
+      }
       told = performance.now();
     }
   }

@@ -92,7 +92,7 @@ const actions = {
     let stopped = null;
     const watch = (/** @type {Progress} */ { done, total, outputs }) => {
       if (isStopping) stopped = { done, total };
-      else self.postMessage({ running: { done, total, outputs: shown(outputs()) } });
+      else self.postMessage({ running: { done, total, outputs: soFar(outputs) } });
       return !isStopping;
     };
     isStopping = false;
@@ -109,6 +109,15 @@ const actions = {
     return { outputs, milliseconds, stopped, others: performance.now() - received - milliseconds };
   },
 };
+
+/** Return the outputs of a run that goes on, null where the rest of the model cannot take a part of a loop's results. @param {() => Record<string, Tensor>} outputs */
+function soFar(outputs) {
+  try {
+    return shown(outputs());
+  } catch {
+    return null;
+  }
+}
 
 /** Return the outputs that are not the next state. @param {Record<string, Tensor>} outputs */
 function shown(outputs) {
