@@ -34,12 +34,12 @@ FOLDER = ROOT / "conformance"
 RELATIVE = {"float32": 1e-5, "float64": 1e-12}
 FLOAT32 = (
     *("NormalLogProb", "NormalCdf", "NormalIcdf", "NormalLogSurvival"),
-    *("GammaLogProb", "GammaCdf", "GammaLogProbGrad", "BetaCdf", "LaplaceIcdf"),
+    *("GammaLogProb", "GammaCdf", "GammaLogProbGrad", "LaplaceIcdf"),
     *("WeibullMean", "VonMisesLogProb", "PoissonLogProb", "BinomialLogProb"),
     *("GeometricLogProb", "DirichletLogProb", "CategoricalLogProb", "MvNormalLogProb"),
     *("LogOddsForward", "IntervalInverse", "IntervalLogDet", "OrderedInverse", "SimplexInverse"),
     *("SimplexLogDet", "CholeskyCovPackedInverse", "GammaLn", "Erfinv", "Erfcx", "I0", "Expm1"),
-    *("Cholesky", "SolveTriangular", "LogAbsDet"),
+    *("Cholesky", "SolveTriangular"),
 )
 FLOAT64 = ("NormalLogProb", "NormalLogCdf", "GammaLogProb", "Log1p", "Erfc", "SimplexLogDet")
 N = 64
@@ -109,13 +109,14 @@ def shortened(model: onnx.ModelProto) -> onnx.ModelProto:
         for node in part.node:
             node.input[:] = map(short, node.input)
             node.output[:] = map(short, node.output)
-            for field in ("name", "metadata_props", "doc_string"):
-                node.ClearField(field)
+            node.ClearField("metadata_props")
+            node.name = short(node.name) or f"n{len(names)}_{node.output[0]}"
             for attribute in node.attribute:
                 if attribute.HasField("g"):
                     rename(attribute.g)
 
     rename(graph)
+    graph.name = "main_graph"
     for function in model.functions:
         for node in function.node:
             node.ClearField("metadata_props")

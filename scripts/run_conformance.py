@@ -2,7 +2,7 @@
 
 uv run --all-extras --group runtimes python -m scripts.run_conformance [RUNTIME ...]
 
-Each case runs in a process of its own, which has at most a minute.
+Each case runs in a process of its own, which has at most half a minute.
 """
 
 import json
@@ -26,7 +26,7 @@ from tests.runtimes.results import NAMES  # noqa: E402
 from tests.runtimes.runtime_calls import RUNTIMES, short  # noqa: E402
 
 PAGE = ROOT / "docs" / "reference" / "conformance.md"
-SECONDS = 60
+SECONDS = 30
 
 
 def answer(runtime: str, name: str, relative: float) -> str:
