@@ -9,6 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
+from pytensor_onnx import from_onnx
 from pytensor_onnx.catalogue import build_catalogue
 from pytensor_onnx.catalogue.draft import MOST, draft_domain
 
@@ -102,3 +103,21 @@ def test_data_give_states_of_their_own() -> None:
         exact = jax.random.key_data(jax.random.fold_in(jax.random.key(42), 7))
         np.testing.assert_array_equal(a, exact)
         assert len({tuple(x) for x in (a, b, c)}) == 3
+
+
+@pytest.mark.slow
+def test_the_import_of_a_model_has_the_same_numbers() -> None:
+    nodes = [
+        helper.make_node("InitPRNG", ["seed"], ["first"]),
+        helper.make_node("RandomUniform", ["first"], ["x", "after"], shape=[4, 2], high=3.0),
+        helper.make_node("RandomNormalLike", ["like", "after"], ["y", "last"]),
+    ]
+    outputs = {"x": TensorProto.FLOAT, "y": TensorProto.FLOAT, "last": TensorProto.INT64}
+    model = model_with(nodes, outputs, "float32")
+    exact = both(model, "float32")[0]
+    graph = from_onnx(model)
+    given = dict(zip([str(v.name) for v in graph.inputs], graph.inputs, strict=True))
+    feed = {given["seed"]: np.array(42), given["like"]: np.zeros((3, 5), "float32")}
+    for variable, array in zip(graph.outputs, exact, strict=True):
+        found = variable.eval(feed, mode="FAST_COMPILE", on_unused_input="ignore")
+        np.testing.assert_allclose(found, array, 1e-5, 1e-6)
