@@ -18,6 +18,9 @@ DOMAIN = "ai.onnx.ml"
 MAPS = "maps"
 """Where the meta data of a model have the ZipMaps that are left out, by output."""
 
+LABELS = "labels"
+"""Where the meta data have the strings of labels that are positions, by output."""
+
 _OF_MAPS = ("map_type", "sequence_type")
 
 
@@ -72,27 +75,25 @@ def _count_classes(node: Any) -> int:
 
 
 def add_maps(proto: Any, maps: Mapping[str, Any]) -> None:
-    """Add ZipMaps to a model whose outputs are the matrices that they take.
+    """Add ZipMaps to a model whose outputs are the matrices that they take, and strings of labels.
 
     Parameters
     ----------
     proto
         An ``onnx.ModelProto``, which is changed.
     maps
-        ZipMaps with their types by output, of which those of other outputs are left out.
+        ZipMaps with their types, or lists of labels, by output. Those of other outputs are left
+        out.
     """
     graph = proto.graph
     taken = {name for node in graph.node for name in (*node.input, *node.output)}
     for value in graph.output:
         if value.name not in maps:
             continue
-        matrix = f"{value.name}_matrix"
-        while matrix in taken:
-            matrix += "_"
-        for node in graph.node:
-            for names in (node.input, node.output):
-                for i, name in enumerate(names):
-                    names[i] = matrix if name == value.name else name
+        if isinstance(maps[value.name], list):
+            _add_labels(proto, value, maps[value.name])
+            continue
+        matrix = _renamed(graph, value.name, _free(f"{value.name}_matrix", taken))
         added = graph.node.add()
         made, type_ = maps[value.name]
         added.CopyFrom(made)
@@ -102,6 +103,45 @@ def add_maps(proto: Any, maps: Mapping[str, Any]) -> None:
         value.type.CopyFrom(type_)
         if all(opset.domain != DOMAIN for opset in proto.opset_import):
             proto.opset_import.add(domain=DOMAIN, version=1)
+
+
+def _renamed(graph: Any, name: str, new: str) -> str:
+    """Give a value of a graph another name."""
+    for node in graph.node:
+        for names in (node.input, node.output):
+            for i, old in enumerate(names):
+                names[i] = new if old == name else old
+    return new
+
+
+def _add_labels(proto: Any, value: Any, labels: list[str]) -> None:
+    """Replace positions of labels by the labels: in the classifier, or by an encoder behind it."""
+    graph = proto.graph
+    texts = [label.encode() for label in labels]
+    value.type.tensor_type.elem_type = ir.DataType.STRING.value
+    is_read = any(value.name in node.input for node in graph.node)
+    for node in graph.node:
+        if is_read or node.domain != DOMAIN or value.name not in node.output:
+            continue
+        for attribute in node.attribute:
+            is_label = attribute.name in ("classlabels_ints", "classlabels_int64s")
+            if is_label and list(attribute.ints) == list(range(len(labels))):
+                attribute.ClearField("ints")
+                attribute.name, attribute.type = "classlabels_strings", attribute.STRINGS
+                attribute.strings.extend(texts)
+                return
+    import onnx.helper
+
+    taken = {name for node in graph.node for name in (*node.input, *node.output)}
+    position = _renamed(graph, value.name, _free(f"{value.name}_position", taken))
+    encoder = {"keys_int64s": list(range(len(labels))), "values_strings": texts}
+    made = onnx.helper.make_node("LabelEncoder", [position], [value.name], domain=DOMAIN, **encoder)
+    graph.node.append(made)
+    known = {opset.domain: opset for opset in proto.opset_import}
+    if DOMAIN not in known:
+        proto.opset_import.add(domain=DOMAIN, version=2)
+    else:
+        known[DOMAIN].version = max(known[DOMAIN].version, 2)
 
 
 def as_arrays(results: Sequence[Any]) -> list[np.ndarray]:

@@ -364,8 +364,6 @@ AGE = np.float32([[1.0], [2.0], [4.0]])
 def test_the_numeric_part_of_a_pipeline_of_strings_is_imported():
     model = pipeline_of_strings()
     codes = pt.tensor3("codes", dtype="float32")
-    with pytest.raises(UnsupportedOpError, match="import the probabilities alone"):
-        from_onnx(model, {"city_is": codes})
     graph = from_onnx(model, {"city_is": codes}, outputs=["shares"])
     expected = by_runtime(model, CITY, AGE)[1]
     one_hot = (CITY[..., None] == ["Oslo", "Rome"]).astype("float32")
@@ -411,3 +409,54 @@ def test_optimize_keeps_columns_of_strings(tmp_path):
     assert found.difference == 0
     assert onnx.load(tmp_path / "optimized.onnx").graph.input[0].name == "city"
     assert "sampled inputs (city [" in list(verify_file(tmp_path / "optimized.onnx"))[-1]
+
+
+def test_labels_of_strings_are_positions_in_the_graph(tmp_path):
+    model = pipeline_of_strings()
+    expected = by_runtime(model, CITY, AGE)
+    with pytest.warns(UserWarning, match="^label: labels that are strings"):
+        graph = from_onnx(model)
+    assert graph.labels == {"label": ["no", "yes"]}
+    codes = graph.encode({"city": CITY})["city_is"]
+    label, shares = evaluated(graph, AGE, codes)
+    assert label.dtype == "int64"
+    np.testing.assert_array_equal(np.array(["no", "yes"])[label], expected[0])
+    np.testing.assert_allclose(shares, expected[1], rtol=1e-6)
+    export_onnx(graph.inputs, graph.outputs, tmp_path / "again.onnx")
+    again = onnx.load(tmp_path / "again.onnx")
+    onnx.checker.check_model(again, full_check=True)
+    for found, known in zip(by_runtime(again, CITY, AGE), expected, strict=True):
+        np.testing.assert_array_equal(found, known)
+    assert len(again.graph.node) == len(model.graph.node)
+    onnx.save(model, tmp_path / "file.onnx")
+    with pytest.warns(UserWarning, match="labels that are strings"):
+        optimize_onnx(tmp_path / "file.onnx", tmp_path / "optimized.onnx")
+    found = compare_optimized(tmp_path / "file.onnx", tmp_path / "optimized.onnx", seconds=0.01)
+    assert found.difference == 0
+
+
+def test_labels_that_no_classifier_makes_are_encoded_in_the_file():
+    """The classifier's label is an operand of another node, which takes its positions."""
+    classifier = helper.make_node(
+        "LinearClassifier",
+        ["x"],
+        ["l", "s"],
+        domain=ML,
+        classlabels_strings=["a", "b", "c"],
+        coefficients=[1.0, 0.0, 0.0, 1.0, -1.0, -1.0],
+        intercepts=[0.0, 0.1, 0.2],
+    )
+    nodes = [classifier] + [helper.make_node("Identity", ["l"], [name]) for name in ("y", "z")]
+    model = model_of(
+        nodes,
+        inputs={"x": ("n", 2)},
+        outputs={"y": ("n",), "z": ("n",)},
+        dtypes={"y": TensorProto.STRING, "z": TensorProto.STRING},
+    )
+    x = normal(5, 2)
+    with pytest.warns(UserWarning, match="^y, z: labels that are strings"):
+        graph = from_onnx(model)
+    again = export_onnx(graph.inputs, graph.outputs).proto
+    onnx.checker.check_model(again, full_check=True)
+    for found, known in zip(by_runtime(again, x), by_runtime(model, x), strict=True):
+        np.testing.assert_array_equal(found, known)

@@ -25,14 +25,18 @@ from pytensor_onnx.errors import (
     UnsupportedTypeError,
     did_you_mean,
 )
-from pytensor_onnx.graph.file_parts import MAPS
+from pytensor_onnx.graph.file_parts import LABELS, MAPS
 from pytensor_onnx.importing.registry.bodies import VariableList, flat
 from pytensor_onnx.importing.registry.import_problems import (
     helpful_arguments,
     numbers_of_strings,
     unknown_operators,
 )
-from pytensor_onnx.importing.registry.imported_strings import StringEncoder, without_strings
+from pytensor_onnx.importing.registry.imported_strings import (
+    StringEncoder,
+    numbered_labels,
+    without_strings,
+)
 from pytensor_onnx.importing.registry.known_values import name_axes
 from pytensor_onnx.importing.registry.model_source import ModelSource, Trainable
 from pytensor_onnx.importing.registry.model_walk import ModelWalk, tensor_type
@@ -115,7 +119,9 @@ def from_onnx(
         raise ArgumentError(f"outputs is a text: give a list, [{outputs!r}]")
     fixed = dict(inputs or {})
     part = cut(read_model(model), fixed, outputs)
+    part, labels = numbered_labels(part)
     part, encoder = without_strings(part, fixed, outputs)
+    part.meta[LABELS] = labels
     source = ModelSource(in_training(part) if training else part, trainable, dict(shapes or {}))
     built = build_graph(source, fixed, has_advice=True)
     source.check_patterns()
@@ -130,7 +136,7 @@ def from_onnx(
         fixed,
         encoder,
     )
-    graph._written = part
+    graph._written, graph.labels = part, labels
     return graph
 
 
@@ -152,6 +158,8 @@ class ImportedGraph:
         Their next values, and those of the generators of random operators.
     dynamic_axes
         Names of the axes whose sizes are open, as `pytensor_onnx.export_onnx` takes them.
+    labels
+        Labels of classifiers that are strings in the file, by output, which has their positions.
     """
 
     inputs: list[TensorVariable]
@@ -164,6 +172,7 @@ class ImportedGraph:
     _fixed: dict[str, Any] = field(repr=False)
     _encoder: StringEncoder | None = field(default=None, repr=False)
     _written: ir.Model | None = field(default=None, repr=False)
+    labels: dict[str, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         numbers = [] if self._encoder is None else self._encoder.outputs
@@ -210,6 +219,7 @@ class ImportedGraph:
             self._fixed,
             self._encoder,
             self._written,
+            self.labels,
         )
 
     def encode(self, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
@@ -379,12 +389,13 @@ def build_graph(
             outputs.append(_named(result, str(value.name), inputs))
     updates.update(_generators(flat(results)))
     if not any(isinstance(v, Variable) for v in given.values()):
-        _note_file(outputs, source.model.meta.get(MAPS, {}))
+        meta = source.model.meta
+        _note_file(outputs, {**meta.get(MAPS, {}), **meta.get(LABELS, {})})
     return BuiltGraph(inputs, outputs, updates, _dynamic_axes(free))
 
 
 def _note_file(outputs: Sequence[Any], maps: Mapping[str, Any]) -> None:
-    """Note that outputs are those of a file, with the nodes that make maps of them there."""
+    """Note that outputs are those of a file, with what makes maps or strings of them there."""
     for variable in outputs:
         if isinstance(variable, Variable):
             setattr(variable.tag, AS_IN_FILE, maps.get(str(variable.name), True))

@@ -1,4 +1,4 @@
-"""Columns of strings, whose encoders stay in the file: the graph takes the numbers after them."""
+"""Columns and labels of strings, which stay in the file: the graph has numbers in their place."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import onnx_ir as ir
 
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.importing.registry.import_problems import numbers_of_strings
-from pytensor_onnx.importing.registry.reading import cut
+from pytensor_onnx.importing.registry.operator_imports import MACHINE_LEARNING
+from pytensor_onnx.importing.registry.reading import cut, number_labels
 from pytensor_onnx.user_code import NOT_OF_USERS
 
 _FIRST_OPSET = 13
@@ -126,3 +127,42 @@ def without_strings(
         skip_file_prefixes=NOT_OF_USERS,
     )
     return rest, StringEncoder(proto)
+
+
+def numbered_labels(model: ir.Model) -> tuple[ir.Model, dict[str, list[str]]]:
+    """Return a model whose labels are positions in place of strings, and the strings by output.
+
+    The model is returned itself if it has no such labels, or other nodes take them.
+    """
+    if not any(_strings_of(node) for node in model.graph):
+        return model, {}
+    copy = model.clone()
+    copy.meta.update(model.meta)
+    found: dict[str, list[str]] = {}
+    for node in copy.graph:
+        strings = _strings_of(node)
+        copies = [node.outputs[0]] if strings else []
+        for value in copies:
+            copies.extend(u.node.outputs[0] for u in value.uses() if u.node.op_type == "Identity")
+        if not strings or any(u.node.op_type != "Identity" for v in copies for u in v.uses()):
+            continue
+        number_labels(node)
+        for value in copies:
+            value.type = ir.TensorType(ir.DataType.INT64)
+            if value.is_graph_output():
+                found[str(value.name)] = strings
+    if found:
+        warnings.warn(
+            f"{', '.join(found)}: labels that are strings, imported as their positions in "
+            "graph.labels. A file of the unchanged graph has the strings again",
+            UserWarning,
+            skip_file_prefixes=NOT_OF_USERS,
+        )
+    return copy, found
+
+
+def _strings_of(node: ir.Node) -> list[str]:
+    """Return the labels of a classifier that are strings."""
+    attribute = node.attributes.get("classlabels_strings")
+    is_classifier = node.domain == MACHINE_LEARNING and node.op_type.endswith("Classifier")
+    return list(attribute.as_strings()) if attribute is not None and is_classifier else []

@@ -231,9 +231,14 @@ def _number_unused_labels(graph: ir.Graph) -> None:
         if strings is None or not strings.value or label is None:
             continue
         if not label.uses() and not label.is_graph_output():
-            name = _INTEGER_LABELS.get(node.op_type, "classlabels_ints")
-            del node.attributes["classlabels_strings"]
-            node.attributes.add(ir.AttrInt64s(name, range(len(strings.value))))
+            number_labels(node)
+
+
+def number_labels(node: ir.Node) -> None:
+    """Replace the labels of a classifier that are strings by their positions."""
+    strings = node.attributes.pop("classlabels_strings")
+    name = _INTEGER_LABELS.get(node.op_type, "classlabels_ints")
+    node.attributes.add(ir.AttrInt64s(name, range(len(strings.value))))
 
 
 def check_names(names: Iterable[str], known: Collection[str], kind: str) -> None:
