@@ -14,6 +14,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_onnx import export_onnx
+from pytensor_onnx.cli.exported_pages import program_of
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.graph.model_reading import stored_mapping
 from pytensor_onnx.pymc import (
@@ -354,3 +355,21 @@ def test_classes_of_a_softmax_are_the_first_five():
     model = export_onnx([x], {"classes": pt.special.softmax(x, axis=1)}, verify=False)
     (classes,) = model.page().description["outputs"]
     assert (classes["view"]["kind"], classes["view"]["top"]) == ("bars", 5)
+
+
+def test_a_model_of_bambi_has_a_page_of_its_formula():
+    bambi = pytest.importorskip("bambi", reason="bambi is no dependency")
+    import pandas as pd
+
+    table = pd.DataFrame({"days": np.arange(12.0) % 4, "person": np.repeat(list("abc"), 4)})
+    table["reaction"] = 250 + 10 * table["days"] + RNG.normal(0, 5, 12)
+    needs_tapes()
+    program = program_of(bambi.Model("reaction ~ days + (days | person)", table))
+    shown = [name for name, x in views_of(program).items() if x["kind"] == "posterior"]
+    assert {"1_person", "days_person", "days", "sigma"} <= set(shown)
+    assert not any("offset" in name for name in shown)
+    assert program.page().description["runtime"]["engine"] == "tape"
+
+
+def views_of(program):
+    return automatic_page(program.model, "model")["outputs"]

@@ -135,7 +135,7 @@ function field({ label, choices, min = -3, max = 3, median = 0, steps, whole }, 
   const number = (/** @type {string} */ name, /** @type {number} */ value) => element("input", { type: "number", step: "any", value, "aria-label": `${label}, ${name}`, oninput: changed });
   const rounded = (/** @type {number} */ x) => (whole ? x : Number(x.toPrecision(3)));
   const [from, to] = [number("from", rounded(min)), number("to", rounded(max))];
-  const ends = element("span", { class: "ends" }, from, to);
+  const ends = element("span", { class: "ends" }, from, element("span", { class: "hint" }, "to"), to);
   const step = whole ? 1 : (steps ?? (max - min) / 200);
   const value = choices
     ? element("select", { "aria-label": label, onchange: changed }, ...choices.map(([x, name]) => element("option", { value: x, selected: x === median }, name)))
