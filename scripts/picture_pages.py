@@ -23,7 +23,7 @@ from scripts.picture_demos import draw_three
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 WIDTH, HIGHEST = 1000, 1100
-COLOURS = 64
+COLOURS = 160
 """Colours of a picture: pages have few, and files are a third as large."""
 LEARNING = 4000
 
@@ -58,7 +58,7 @@ def take(browser: Any, name: str, folder: Path) -> str:
     height = min(HIGHEST, page.evaluate("document.documentElement.scrollHeight"))
     page.set_viewport_size({"width": WIDTH, "height": height})
     page.wait_for_timeout(500)
-    shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB").quantize(COLOURS)
+    shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB").quantize(COLOURS, kmeans=2)
     shot.save(PICTURES / f"{name}-page.png", optimize=True)
     page.close()
     size = file.stat().st_size / 1e6
