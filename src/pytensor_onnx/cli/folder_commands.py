@@ -176,9 +176,9 @@ def web(
 ) -> None:
     """Make a web page that runs a model.
 
-    MODEL is an ONNX file, or MODULE:NAME: a Python module and a PyMC model in it (the page draws
-    from its posterior), a tuple of a PyMC model and its draws (the page predicts), or what
-    pytensor-onnx export takes.
+    MODEL is an ONNX file, or MODULE:NAME: a Python module and a model of PyMC or Bambi in it (the
+    page draws from its posterior), a tuple of such a model and its draws (the page predicts), or
+    what pytensor-onnx export takes.
 
     Example: pytensor-onnx web mymodule:model -o page.html
     """
@@ -323,9 +323,9 @@ def page_program(name: str) -> Any:
     Parameters
     ----------
     name
-        ``module:name`` of a PyMC model, whose page draws; of a tuple of a PyMC model and its
-        draws, whose page predicts; of a function without parameters that returns one of these; or
-        of another object that can be exported.
+        ``module:name`` of a model of PyMC or Bambi, whose page draws; of a tuple of such a model
+        and its draws, whose page predicts; of a function without parameters that returns one of
+        these; or of another object that can be exported.
     """
     from pytensor_onnx.cli.exported_pages import program_of
     from pytensor_onnx.cli.inspection import named_object
