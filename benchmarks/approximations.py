@@ -130,7 +130,7 @@ def measure(names: list[str] | None = None, checkout: Path | None = None) -> Tab
         for method in COMPARED
         for key in ("wasserstein", "divergence")
     }
-    pairs = [f"{medians[m, 'wasserstein']:.2f} ({medians[m, 'divergence']:.2f})" for m in COMPARED]
+    pairs = [_pair(medians[m, "wasserstein"], medians[m, "divergence"]) for m in COMPARED]
     table.rows.append(["median", *pairs])
     for method in ("pathfinder", "laplace"):
         ours, other = (medians[f"{method}_{kind}", "wasserstein"] for kind in ("file", "extras"))
@@ -139,9 +139,12 @@ def measure(names: list[str] | None = None, checkout: Path | None = None) -> Tab
 
 
 def _shown(result: Mapping[str, Any]) -> str:
-    if "wasserstein" not in result:
-        return ""
-    return f"{result['wasserstein']:.2f} ({result['divergence']:.2f})"
+    return _pair(result["wasserstein"], result["divergence"]) if "wasserstein" in result else ""
+
+
+def _pair(wasserstein: float, divergence: float) -> str:
+    of_moments = f"{divergence:.2f}" if divergence < 100 else f"{divergence:.0e}"
+    return f"{wasserstein:.2f} ({of_moments})"
 
 
 def main() -> None:
