@@ -435,6 +435,15 @@ def test_labels_of_strings_are_positions_in_the_graph(tmp_path):
     assert found.difference == 0
 
 
+def test_a_file_with_test_vectors_takes_the_numbers(tmp_path):
+    with pytest.warns(UserWarning, match="^label: labels that are strings"):
+        graph = from_onnx(pipeline_of_strings())
+    program = export_onnx(graph.inputs, graph.outputs)
+    program.save(tmp_path / "file.onnx", vectors=True)
+    assert [v.name for v in onnx.load(tmp_path / "file.onnx").graph.input] == ["age", "city_is"]
+    assert any("stored test vectors" in line for line in verify_file(tmp_path / "file.onnx"))
+
+
 def test_labels_that_no_classifier_makes_are_encoded_in_the_file():
     """The classifier's label is an operand of another node, which takes its positions."""
     classifier = helper.make_node(
