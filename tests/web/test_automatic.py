@@ -156,6 +156,7 @@ def test_a_variable_of_few_whole_values_has_categories():
     assert output["categories"] == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_a_sampler_has_quantiles_of_its_prior():
     program = export_sampler(heights(), prior_draws=2000, target="web", verify=False)
     views = automatic_page(program.model, "model")["outputs"]
@@ -357,6 +358,7 @@ def test_classes_of_a_softmax_are_the_first_five():
     assert (classes["view"]["kind"], classes["view"]["top"]) == ("bars", 5)
 
 
+@pytest.mark.slow
 def test_a_model_of_bambi_has_a_page_of_its_formula():
     bambi = pytest.importorskip("bambi", reason="bambi is no dependency")
     import pandas as pd
