@@ -18,7 +18,7 @@ from onnx import numpy_helper
 from onnx.inliner import inline_local_functions
 
 from pytensor_onnx import export_onnx
-from pytensor_onnx.catalogue.compile_entry import compile_entry
+from pytensor_onnx.catalogue.compile_entry import OPSET, compile_entry
 from pytensor_onnx.catalogue.library import entries, model_of
 from pytensor_onnx.catalogue.vectors import examples, expected
 from pytensor_onnx.prng import (
@@ -117,6 +117,10 @@ def shortened(model: onnx.ModelProto) -> onnx.ModelProto:
 
     rename(graph)
     graph.name = "main_graph"
+    if not model.functions:
+        # Some runtimes refuse domains that they do not know, without a call of them.
+        del model.opset_import[:]
+        model.opset_import.append(onnx.helper.make_opsetid("", OPSET))
     for function in model.functions:
         for node in function.node:
             node.ClearField("metadata_props")
