@@ -24,15 +24,19 @@ from pytensor.tensor.basic import (
     alloc,
     constant,
 )
+from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.math import Dot
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
+from pytensor.tensor.special import Softmax
 from pytensor.tensor.subtensor import Subtensor, indices_from_subtensor
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.operators.dims import Dim, Dims, product_dim, quotient_dim, sum_dim
+from pytensor_onnx.ops.networks.network_op import KeepsShape
 
 type Size = int | TensorVariable
 
@@ -412,8 +416,19 @@ def _derived(x: Variable, node: Apply) -> Sequence[Dim]:
             return _sizes(node.inputs[0])
         case Reshape():
             return _of_reshape(node)
+        case Softmax() | KeepsShape():
+            return _sizes(node.inputs[0])
+        case Blockwise(core_op=Dot(), signature="(m,n),(n,p)->(m,p)"):
+            return _of_product(node)
         case _:
             return _inferred(x, node)
+
+
+def _of_product(node: Apply) -> Sequence[Dim]:
+    """Return the sizes of a product of stacks of matrices."""
+    a, b = node.inputs
+    batch = [_of_broadcast(node, axis) for axis in range(a.type.ndim - 2)]
+    return [*batch, _sizes(a)[-2], _sizes(b)[-1]]
 
 
 def _of_broadcast(node: Apply, axis: int) -> Dim:
