@@ -217,6 +217,17 @@ def test_gradient_of_a_map(m, function):
     assert loops(program) == []
 
 
+def test_gradients_of_steps_with_branches_are_finite_where_the_other_branch_is_infinite(x):
+    def step(row):
+        p = pt.sigmoid(row) ** np.array([0.0, 1.0, 0.0])
+        logp = pt.switch(np.array([True, False, True]), pt.log(p), pt.log1p(-p)).sum()
+        return pt.grad(logp, row)
+
+    # In Python, without rewrites, the gradient is NaN; in mode NUMBA it is finite.
+    found = compile_onnx([x], scan(step, sequences=[x]))(values(4))
+    np.testing.assert_allclose(found, -1 / (1 + np.exp(-values(4))), rtol=1e-12)
+
+
 def test_map_of_no_rows_knows_the_size_of_a_row(m):
     run = compile_onnx([m], scan(lambda row: pt.exp(row) * row.sum(), sequences=[m]))
     assert run(np.zeros((0, 3))).shape == (0, 3)

@@ -9,10 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pytensor.tensor as pt
+from pytensor.compile.mode import optdb
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import graph_replace, vectorize_graph
 from pytensor.graph.rewriting.basic import copy_stack_trace
+from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.raise_op import CheckAndRaise
 from pytensor.scan.op import Scan
@@ -124,6 +126,7 @@ class _Loop:
         if not all(has_length(fgraph, x, n_steps) for x in sequences):
             return None
         inner = op.fgraph.unfreeze()
+        optdb.query(RewriteDatabaseQuery(include=["canonicalize"])).rewrite(inner)
         loop = cls(node, n_steps, [])
         loop.elements = dict(zip(op.inner_seqs(inner.inputs), sequences, strict=True))
         loop.constants = dict(
