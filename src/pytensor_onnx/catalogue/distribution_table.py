@@ -525,7 +525,7 @@ DISCRETE = (
         "ZeroInflatedBinomial",
         (PSI, COUNT, P),
         "0 to n",
-        ((0, 2, 5), (3, 1, 7)),
+        ((0, 2, 5), (3, 1, 6)),
         is_discrete=True,
         without=("Icdf", "Random"),
     ),
