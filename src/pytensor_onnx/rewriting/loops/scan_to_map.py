@@ -126,7 +126,9 @@ class _Loop:
         if not all(has_length(fgraph, x, n_steps) for x in sequences):
             return None
         inner = op.fgraph.unfreeze()
-        optdb.query(RewriteDatabaseQuery(include=["canonicalize"])).rewrite(inner)
+        if not info.n_sit_sot and not info.n_mit_mot:
+            # Branches that are not taken else multiply zeros by infinite slopes.
+            optdb.query(RewriteDatabaseQuery(include=["canonicalize"])).rewrite(inner)
         loop = cls(node, n_steps, [])
         loop.elements = dict(zip(op.inner_seqs(inner.inputs), sequences, strict=True))
         loop.constants = dict(
