@@ -51,8 +51,9 @@ REASONS = {
     "than 32 terms.",
     "Survey_data-Survey_model": "A graph of 500 sums that are written out, most of whose export is "
     "PyTensor's rewriting: above a minute.",
-    "mesquite-logmesquite_logvash": "The model of the collection has a flat prior of log(sigma), the "
-    "reference draws have one of sigma: in all samplers, the mean of sigma is 0.005 below them.",
+    "mesquite-logmesquite_logvash": "The model of the collection has a flat prior of "
+    "log(sigma), the reference draws have one of sigma: in all samplers, its mean is 0.005 "
+    "below them.",
     "bball_drive_event_0-hmm_drive_0": "The density is not finite at the initial point nor beside "
     "it, in any mode.",
 }
