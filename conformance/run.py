@@ -65,7 +65,7 @@ def run(name: str, relative: float, command: list[str]) -> str:
 
 
 def main() -> int:
-    """Run all cases, and print those that are not right."""
+    """Run all cases, and print the cases whose results are not right."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--case", action="append", help="a case; may be repeated")
     parser.add_argument("--json", action="store_true", help="print results as JSON")

@@ -205,7 +205,7 @@ def write() -> None:
     rows = [f"| [{FAMILIES[family]}]({family}.md) | {len(x)} |" for family, x in made.items()]
     nodes = sum(len(f.node) for f in library.functions)
     text = (
-        f"{len(library.functions)} functions with those that they call, {nodes:,} nodes, "
+        f"{len(library.functions)} functions with the functions that they call, {nodes:,} nodes, "
         f"{library.ByteSize() / 1e6:.1f} MB"
     )
     rows += [f"| both dtypes: {text} | {len(every)} |", ""]

@@ -346,7 +346,7 @@ def page(content: dict[str, Any]) -> str:
         "",
         "Made by `scripts/make_coverage.py` from the registry of lowerings and from the tests: an "
         "operation is in these tables only if a test compares it with PyTensor's own Python "
-        "implementation (what is drawn at random: with SciPy's distribution), and the script fails "
+        "implementation (random draws: with SciPy's distribution), and the script fails "
         "where a lowering has none. `pytensor-onnx ops` prints the same.",
         "",
         f"{len(covered)} operations of PyTensor and of `pytensor_onnx.nn` are covered, "

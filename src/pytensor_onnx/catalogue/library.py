@@ -124,7 +124,7 @@ def build_catalogue(only: Iterable[str] = (), *, dtypes: Sequence[str] = DTYPES)
 
 
 def library_of(made: Iterable[Compiled]) -> ModelProto:
-    """Return the model of functions and those that they call."""
+    """Return the model that holds functions, and the functions that they call."""
     functions = Functions()
     for one in made:
         if one.entry.kind == "random":

@@ -34,7 +34,7 @@ from pytensor_onnx_scoring.interface import BATCH_AXIS, ROW_BYTES
 
 METADATA = "weights"
 _MAKERS = ("pytensor_onnx_version", "pytensor_version")
-"""Metadata of the versions, of which the producer of a model tells ours, too."""
+"""Metadata of the versions; the field of the producer has the version of this package, too."""
 _MADE = re.compile(r"c_(minus_)?[\d.e+-]{4,}(_\d+)?")
 """Names of constants by their values."""
 _INTEGERS = (ir.DataType.INT32, ir.DataType.INT64)
@@ -80,7 +80,7 @@ def with_weights_as_inputs(model: ir.Model, weights: Mapping[str, np.ndarray]) -
 
 
 def without_origins(model: ir.Model) -> ir.Model:
-    """Return a copy of a model without what an export adds to the file that was imported.
+    """Return a copy of a model without the parts that an export adds to an imported file.
 
     These are Ops and names of nodes, shapes within the graph, and names of axes that had none. A
     file that nobody changed is then no larger than it was.

@@ -78,9 +78,9 @@ def from_onnx(
         left out. All outputs of the file if None.
     trainable
         Which weights become shared variables: all arrays of floats with at least one axis, but
-        running statistics of BatchNormalization; those of them whose names match one of the
-        patterns, ``["head.*", "*bias"]``, of which later ones win, and ``"!conv1.*"`` freezes; or a
-        function of name and array that tells.
+        running statistics of BatchNormalization; the arrays whose names match patterns, such as
+        ``["head.*", "*bias"]``, where ``"!conv1.*"`` freezes arrays, and later patterns overrule
+        earlier ones; or a function of name and array that returns whether an array is trained.
     training
         Whether layers of BatchNormalization take the statistics of the batch. Their running
         statistics are then shared variables, whose next values are in ``updates``, and
@@ -395,7 +395,7 @@ def build_graph(
 
 
 def _note_file(outputs: Sequence[Any], maps: Mapping[str, Any]) -> None:
-    """Note that outputs are those of a file, with what makes maps or strings of them there."""
+    """Note that outputs are those of a file, with the nodes that make maps or strings of them."""
     for variable in outputs:
         if isinstance(variable, Variable):
             setattr(variable.tag, AS_IN_FILE, maps.get(str(variable.name), True))
