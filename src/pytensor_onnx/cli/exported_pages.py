@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pytensor_onnx import ONNXProgram
 
 _DRAWS = 500
+"""Posterior draws of a page that predicts, which are most of its bytes."""
 _PRIOR_DRAWS = 2000
 _ROW = "row"
 

@@ -101,7 +101,6 @@ def _pair(text: str) -> tuple[str, Any]:
     raise click.BadParameter(f"{text!r}: write NAME=VALUE, a value in JSON, such as seed=1")
 
 
-"""Posterior draws of a page that predicts, which are most of its bytes."""
 _SECONDS_OF_WATCH = 0.5
 
 Engine = Literal["auto", "tape", "onnxruntime"]
@@ -277,9 +276,9 @@ def _write(model: Path | str, request: PageRequest) -> dict[str, Any]:
 
 
 def _optimized(file: Path, target: Path, error: NoTapeError) -> Path:
-    """Write a file anew for its page: a tape covers more of what is written for pages.
+    """Write a file anew for its page: tapes cover more operators of files written for pages.
 
-    The error is that of the file as it is, which is raised if the new one has no tape either.
+    If the new file has no tape either, the error of the original file is raised.
     """
     from pytensor_onnx.exporting.files.optimized_files import optimize_onnx
     from pytensor_onnx.web.tape_file import write_tape

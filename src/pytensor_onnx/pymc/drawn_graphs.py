@@ -149,10 +149,9 @@ def density_of(graph: ModelGraph, *, lockstep: bool) -> tuple[Density, list[Vari
     logp, point = graph.logp, graph.point
     (value,) = as_compiled([logp])
     results = graph.of_point([value, graph.join(graph.gradient(logp))])
-    # First, so that no size depends on the points, and no zero is multiplied by an infinite slope
-    # where a loop over points becomes operations on all of them.
-    results = rewrite_graph(results, include=("ShapeOpt", "canonicalize"), clone=False)
     if lockstep:
+        # First, so that no size depends on the points.
+        results = rewrite_graph(results, include=("ShapeOpt", "canonicalize"), clone=False)
         point = pt.tensor("points", dtype=point.type.dtype, shape=(None, *point.type.shape))
         results = vectorized_graph(results, {graph.point: point})
     at_point, further = as_function([point], results)

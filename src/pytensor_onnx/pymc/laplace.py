@@ -232,7 +232,7 @@ def _hessian_of(graph: ModelGraph) -> tuple[Hessian, list[Variable]]:
     (gradient,) = graph.of_point([graph.join(graph.gradient(graph.logp))])
     direction = point.type()
     product = grad((gradient * direction).sum(), point, disconnected_inputs="ignore")
-    # As in the density, no zero may meet an infinite slope.
+    # A branch that is not taken multiplies zeros by infinite slopes.
     products = rewrite_graph([product], include=("ShapeOpt", "canonicalize"), clone=False)
     of_row, further = as_function([direction], products)
     rows = pytensor.scan(

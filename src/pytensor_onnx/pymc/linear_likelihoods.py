@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytensor
@@ -327,28 +327,30 @@ def residuals(
         joined = sparse.hstack([matrices[i] for i in others], format="csc")
         bases.append(_orthonormal(_without(joined, bases).toarray(), _lengths(joined)))
     bases = [basis for basis in bases if basis.shape[1]]
+    parts = [([i], matrices[i]) for i in order if i not in others]
+    parts += [(others, joined)] if others else []
     rows = []
     for basis in bases:
         across = basis.T.tocsr()
-        of_groups = [([i], matrices[i]) for i in order if i not in others]
-        of_others = [(others, joined)] if others else []
         row = Rows(across @ target)
-        for leaves, matrix in [*of_groups, *of_others]:
+        for leaves, matrix in parts:
             block = _rounded(across @ matrix, matrix)
             if block.nnz:
                 row.blocks.append((leaves, block.tocsr()))
         rows.append(row)
-    for basis in bases * 2:
-        target = target - basis @ (basis.T @ target)
-    return rows, float(np.linalg.norm(target))
+    return rows, float(np.linalg.norm(_less_projections(target, bases)))
 
 
 def _without(matrix: sparse.csc_matrix, bases: Sequence[sparse.csc_matrix]) -> sparse.csc_matrix:
-    """Return columns less their projections on orthonormal ones, twice against rounding."""
-    left = matrix
+    """Return columns less their projections on orthonormal ones, with zeros for small elements."""
+    return _rounded(_less_projections(matrix, bases), matrix)
+
+
+def _less_projections(x: Any, bases: Sequence[sparse.csc_matrix]) -> Any:
+    """Return a vector or columns less the projections on bases, twice against rounding."""
     for basis in [*bases, *bases]:
-        left = left - basis @ (basis.T @ left)
-    return _rounded(left, matrix)
+        x = x - basis @ (basis.T @ x)
+    return x
 
 
 def _rounded(matrix: sparse.csc_matrix, original: sparse.csc_matrix) -> sparse.csc_matrix:

@@ -211,6 +211,11 @@ def export_sampler(
         description["start"] = PATHFINDER
     if diagnostics:
         description["diagnostics"] = [*told]
+    of_page: dict[str, Any] = {}
+    if units:
+        of_page["units"] = dict(units)
+    if prior_draws:
+        of_page["prior"] = prior_quantiles(model, [*to_draw.wanted], prior_draws)
     return make_program(
         graph,
         _inputs(
@@ -218,16 +223,7 @@ def export_sampler(
         ),
         named_outputs(outputs, results, told),
         read,
-        description={
-            "sampler": description,
-            **({"units": dict(units)} if units else {}),
-            **(
-                {"prior": prior_quantiles(model, [*to_draw.wanted], prior_draws)}
-                if prior_draws
-                else {}
-            ),
-            **to_draw.description,
-        },
+        description={"sampler": description, **of_page, **to_draw.description},
         details=Details(
             output_axes={0: CHAIN, 1: DRAW},
             others={name for name in told if name not in OF_CHAINS},
@@ -262,10 +258,15 @@ def _has_loop(graph: ModelGraph) -> bool:
 
 def check_numbers(max_tree_depth: Any, target_accept: Any) -> None:
     """Raise for settings that are no numbers, or out of range."""
-    if not isinstance(max_tree_depth, int) or not 1 <= max_tree_depth <= 14:
-        raise ArgumentError(f"max_tree_depth is {max_tree_depth!r}: give a number from 1 to 14")
+    check_tree_depth(max_tree_depth)
     if not isinstance(target_accept, float) or not 0.0 < target_accept < 1.0:
         raise ArgumentError(f"target_accept is {target_accept!r}: give a number between 0 and 1")
+
+
+def check_tree_depth(max_tree_depth: Any) -> None:
+    """Raise for a number of doublings that is no number, or out of range."""
+    if not isinstance(max_tree_depth, int) or not 1 <= max_tree_depth <= 14:
+        raise ArgumentError(f"max_tree_depth is {max_tree_depth!r}: give a number from 1 to 14")
 
 
 def _inputs(

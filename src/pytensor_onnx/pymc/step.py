@@ -12,7 +12,6 @@ import pytensor.tensor as pt
 from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.exporting.program.converting import fewer_collections
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.functions.loops import iterate
@@ -32,6 +31,7 @@ from pytensor_onnx.pymc.nuts import (
     draw,
     kinetic_energy,
 )
+from pytensor_onnx.pymc.sampler import check_tree_depth
 
 METHODS = ("nuts", "hmc")
 
@@ -110,8 +110,7 @@ def export_step(
     """
     read = read_options("export_step", path, verify, {"precision": "float64", **options})
     read_choice(method, METHODS, "method")
-    if not isinstance(max_tree_depth, int) or not 1 <= max_tree_depth <= 14:
-        raise ArgumentError(f"max_tree_depth is {max_tree_depth!r}: give a number from 1 to 14")
+    check_tree_depth(max_tree_depth)
     graph = model_to_draw(model, data, None).graph
     density, further = density_of(graph, lockstep=False)
     shape = graph.point.type.shape

@@ -7,13 +7,14 @@ Here, both are computed for all steps at once, unless that requires another loop
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import pytensor.tensor as pt
 from pytensor.compile.mode import optdb
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import graph_replace, vectorize_graph
-from pytensor.graph.rewriting.basic import copy_stack_trace
+from pytensor.graph.rewriting.basic import GraphRewriter, copy_stack_trace
 from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.raise_op import CheckAndRaise
@@ -80,6 +81,12 @@ def batch_scan(fgraph: FunctionGraph, node: Apply) -> dict[Variable, Variable] |
     return batched
 
 
+@cache
+def _canonical_form() -> GraphRewriter:
+    """Return the rewrites that bring a graph into canonical form."""
+    return optdb.query(RewriteDatabaseQuery(include=["canonicalize"]))
+
+
 @dataclass
 class _State:
     """Loop-carried state of a Scan.
@@ -128,7 +135,7 @@ class _Loop:
         inner = op.fgraph.unfreeze()
         if not info.n_sit_sot and not info.n_mit_mot:
             # Branches that are not taken else multiply zeros by infinite slopes.
-            optdb.query(RewriteDatabaseQuery(include=["canonicalize"])).rewrite(inner)
+            _canonical_form().rewrite(inner)
         loop = cls(node, n_steps, [])
         loop.elements = dict(zip(op.inner_seqs(inner.inputs), sequences, strict=True))
         loop.constants = dict(
