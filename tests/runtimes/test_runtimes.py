@@ -3,6 +3,7 @@
 from importlib.util import find_spec
 
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
 import pytest
 
@@ -11,12 +12,13 @@ from tests.conftest import op_types
 from tests.runtimes.__main__ import TARGET, page
 from tests.runtimes.portable_models import MODELS, numbers, symbol
 from tests.runtimes.results import NAMES, Results, run_all
-from tests.runtimes.runtime_calls import difference
+from tests.runtimes.runtime_calls import RUNTIMES, difference
 
 TEN = (
     *("dense network", "transformer", "training step", "lstm", "masks", "sorting"),
     *("recurrence", "cholesky", "sparse product", "complex numbers"),
 )
+LOOPS = {"openvino": "Loop", "tract": "Scan"}
 
 
 @pytest.mark.parametrize("runtime", ["openvino", "tract", "cv2"])
@@ -81,7 +83,32 @@ def test_draws_need_no_integers_of_64_bits(name):
 
 def test_loops_over_sequences_have_the_form_that_a_runtime_has_right():
     operators = [op_types(MODELS["recurrence"]().export(t)) for t in ("openvino", "tract")]
-    assert [{"Loop", "Scan"} & set(found) for found in operators] == [{"Loop"}, {"Scan"}]
+    assert [{"Loop", "Scan"} & set(found) for found in operators] == [
+        {LOOPS["openvino"]},
+        {LOOPS["tract"]},
+    ]
+
+
+@pytest.mark.parametrize("is_constant", [True, False])
+@pytest.mark.parametrize("runtime", ["openvino", "tract"])
+def test_linear_recurrences_run_as_the_loop_that_a_runtime_has(runtime, is_constant, tmp_path):
+    x, factors, y0 = symbol("x", None), symbol("factors", None), symbol("y0")
+    sequences = [x] if is_constant else [x, factors]
+    ys = pytensor.scan(
+        lambda u, *rest: (0.5 if is_constant else rest[0]) * rest[-1] + u,
+        sequences,
+        [y0],
+        return_updates=False,
+    )
+    path = tmp_path / "recurrence.onnx"
+    program = export_onnx([*sequences, y0], ys, path, target=runtime)
+    assert {"Loop", "Scan"} & set(op_types(program)) == {LOOPS[runtime]}
+    if not find_spec(runtime):
+        pytest.skip(f"{NAMES[runtime]} is in the dependency group 'runtimes'")
+    feed = {"x": numbers(6), "factors": numbers(6) * 2, "y0": np.array(0.5, "float32")}
+    feed = {v.name: feed[v.name] for v in program.inputs}
+    [result] = RUNTIMES[runtime](str(path), feed, ["output_0"])
+    np.testing.assert_allclose(result, program(*feed.values()), rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["loop until a condition", "svd"])

@@ -202,6 +202,8 @@ class SubgraphBuilder(ShapeReader):
     ) -> list[ir.Value]:
         """Emit a Scan along the first axis of sequences of one length, which must not be zero.
 
+        It is a Loop where the runtime has no right Scan.
+
         Parameters
         ----------
         state
@@ -227,6 +229,8 @@ class SubgraphBuilder(ShapeReader):
         >>> last.dtype
         FLOAT
         """
+        if not self.scope.has_scan:
+            return self._scan_as_loop(state, sequences, body)
         names = parameter_names(body, len(state) + len(sequences))
         whole = [dims_of(x) for x in sequences]
         dims = [*map(dims_of, state), *(d[1:] if d else None for d in whole)]
@@ -239,6 +243,15 @@ class SubgraphBuilder(ShapeReader):
         attributes = {"body": graph, "num_scan_inputs": len(sequences)}
         self._emit("Scan", [*state, *sequences], values, attributes)
         return values
+
+    def _scan_as_loop(
+        self, state: Sequence[ir.Value], sequences: Sequence[ir.Value], body: Body
+    ) -> list[ir.Value]:
+        def step(inner: Self, i: ir.Value, *values: ir.Value) -> Sequence[ir.Value]:
+            return _listed(body(inner, *values, *(inner.Gather(x, i, axis=0) for x in sequences)))
+
+        length = self.Squeeze(self.Shape(sequences[0], start=0, end=1), self.ints([0]))
+        return self.loop(length, None, state, step)
 
     def own_results(self, values: Sequence[ir.Value]) -> list[ir.Value]:
         """Return the values as distinct results of this graph's nodes, copied where needed."""

@@ -22,8 +22,14 @@ def lower_linear_recurrence(
     """Call the definition for a factor that all steps share, or for a factor of each step."""
     if 0 in build.dims(x):
         return build.Identity(x)
-    if node.inputs[1].type.shape[0] != 1:
-        result = _with_factors(build, x, factors)
+    is_constant = node.inputs[1].type.shape[0] == 1
+    if not is_constant:
+        factors = _after_one(build, x, factors)
+    if build.scope.is_portable:
+        # OpenVINO and tract lack operators of the other forms.
+        result = _looped(build, x, factors)
+    elif not is_constant:
+        result = build.call("LinearRecurrence", _linear_recurrence, x, factors)
     elif len(build.dims(x)) == 1:
         result = build.call("ConstantRecurrence", _constant_recurrence, x, factors)
     else:
@@ -32,11 +38,10 @@ def lower_linear_recurrence(
     return result
 
 
-def _with_factors(build: Builder, x: ir.Value, factors: ir.Value) -> ir.Value:
-    """Call the function of the recurrence, with a factor of one for the first row."""
-    pads = build.ints([1, *[0] * (2 * len(build.dims(x)) - 1)])
-    whole = build.Pad(factors, pads, np.ones((), dtype_of(x).numpy()))
-    return build.call("LinearRecurrence", _linear_recurrence, x, whole)
+def _after_one(build: Builder, x: ir.Value, factors: ir.Value) -> ir.Value:
+    """Return factors after a row of ones, the factors of the first row."""
+    row = build.Concat(build.ints([1]), build.Shape(x, start=1), axis=0)
+    return build.Concat(build.Expand(build.number_like(x, 1), row), factors, axis=0)
 
 
 def _constant_recurrence(build: Builder, x: ir.Value, factor: ir.Value) -> ir.Value:
@@ -174,10 +179,9 @@ def _looped(build: Builder, x: ir.Value, factors: ir.Value) -> ir.Value:
 
     start = build.Expand(build.number_like(x, -0.0), build.Shape(x, start=1))
     # The first factor is one: an infinite factor times the start would be NaN.
-    axis, one = build.ints([0]), build.number_like(x, 1)
-    later = build.Pad(build.Expand(factors, build.Shape(x)), build.ints([-1, 0]), one, axis)
-    whole = build.Pad(later, build.ints([1, 0]), one, axis)
-    return build.scan([start], [x, whole], step)[1]
+    all_rows, first = build.Expand(factors, build.Shape(x)), build.ints([1])
+    later = build.Slice(all_rows, first, build.Shape(x, start=0, end=1), build.ints([0]))
+    return build.scan([start], [x, _after_one(build, x, later)], step)[1]
 
 
 # Compute a recurrence of a constant factor by products with matrices of its powers.
