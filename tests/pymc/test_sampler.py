@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -345,3 +346,17 @@ def test_chains_of_models_with_large_data_run_in_turn(rows, in_lockstep):
     found = [x.op_type for x in export_sampler(model, verify=False).proto.graph.node]
     assert found == [x.op_type for x in same.node]
     assert found != [x.op_type for x in other.node]
+
+
+@pytest.mark.parametrize(
+    ("keyword", "hint"),
+    [
+        ("tune", "the file has inputs for them: program(seed=[1, 2], warmup=500, draws=500)"),
+        ("chains", "seed is an input of the file: program(seed=[1, 2], ...) draws two chains"),
+        ("target_acept", "did you mean target_accept?"),
+        ("progressbar", "it takes assume_finite, data, diagnostics, "),
+    ],
+)
+def test_unknown_keywords_lead_to_arguments_and_inputs_of_samplers(keyword, hint):
+    with pytest.raises(ArgumentError, match=f"no argument '{keyword}': {re.escape(hint)}"):
+        export_sampler(None, **{keyword: 1})

@@ -133,7 +133,7 @@ def export_advi(
     >>> found["sigma"].shape, bool(found["converged"])
     ((1, 500), True)
     """
-    read = read_options("export_advi", path, verify, {"precision": "float64", **options})
+    read = read_options(export_advi, path, verify, {"precision": "float64", **options})
     read_choice(approximation, (MEAN_FIELD, FULL_RANK), "approximation")
     to_draw = model_to_draw(model, data, variables)
     graph = to_draw.graph

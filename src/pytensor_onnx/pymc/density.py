@@ -130,7 +130,7 @@ def export_logp(
     (array([3., 3.]), array(1.))
     """
     shared = ModelOptions.of(
-        read_options("export_logp", path, verify, options),
+        read_options(export_logp, path, verify, options),
         inputs,
         data=data,
         batch=batch,
@@ -356,7 +356,7 @@ def export_transforms(
     """
     is_forward = read_choice(to, SPACES, "to") == "unconstrained"
     shared = ModelOptions.of(
-        read_options("export_transforms", path, verify, options),
+        read_options(export_transforms, path, verify, options),
         inputs,
         data=data,
         batch=batch,

@@ -126,7 +126,7 @@ def export_laplace(
     >>> found["mu"].shape, float(found["mode_mu"].round(6)), bool(found["converged"])
     ((2, 500), 2.153846, True)
     """
-    read = read_options("export_laplace", path, verify, {"precision": "float64", **options})
+    read = read_options(export_laplace, path, verify, {"precision": "float64", **options})
     to_draw = model_to_draw(model, data, variables)
     graph, wanted = to_draw.graph, to_draw.wanted
     seed, n_draws = pt.lvector("seed"), pt.lscalar("draws")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -231,18 +232,26 @@ _NOT_TAKEN = ("output_names", "state_path", "dynamic_axes", "example_inputs")
 
 
 def read_options(
-    function: str, path: str | os.PathLike | None, verify: bool, given: Mapping[str, Any]
+    export: Callable[..., Any],
+    path: str | os.PathLike | None,
+    verify: bool,
+    given: Mapping[str, Any],
 ) -> ExportOptions:
     """Return the options of an export of a model, before all work.
+
+    Parameters
+    ----------
+    export
+        The function, whose own arguments a misspelt keyword may mean.
 
     Raises
     ------
     ArgumentError, MissingFolderError
         For an unknown keyword, or a path that cannot be written.
     """
-    options = ExportOptions.of(
-        function, {"path": path, "verify": verify, **given}, without=_NOT_TAKEN
-    )
+    own = [name for name in inspect.signature(export).parameters if name != "options"]
+    given = {"path": path, "verify": verify, **given}
+    options = ExportOptions.of(export.__name__, given, others=own, without=_NOT_TAKEN)
     check_file(path)
     return options
 

@@ -22,9 +22,9 @@ from pytensor.gradient import NullTypeGradError
 from xarray import DataTree
 
 from pytensor_onnx.errors import ArgumentError, did_you_mean
+from pytensor_onnx.exporting.requests.options import ExportOptions
 from pytensor_onnx.pymc.drawn_values import Values
 from pytensor_onnx.pymc.kept_programs import kept_of, model_key
-from pytensor_onnx.pymc.making import read_options
 from pytensor_onnx.pymc.marginal import (
     Marginalized,
     can_be_summed,
@@ -356,7 +356,7 @@ def _summed_for_nutpie(request: Request) -> _Summed | None:
     if summed is None:
         parts = Marginalized.of(request.model)
         graph = ModelGraph(parts.model, data="stored")
-        options = read_options("sample", None, False, {})
+        options = ExportOptions.of("sample", {"verify": False})
         wanted = variables_of_trace(parts, graph, request)
         summed = _Summed(parts.copy, Values.of(graph, wanted, options))
         kept.add(key, summed, variables)

@@ -27,6 +27,7 @@ from xarray import DataTree
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.exporting.program.converting import fewer_collections
 from pytensor_onnx.exporting.program.program import ONNXProgram
+from pytensor_onnx.exporting.requests.options import ExportOptions
 from pytensor_onnx.functions.loops import leaves, mapped
 from pytensor_onnx.pymc.chains import (
     OUTPUTS,
@@ -42,7 +43,7 @@ from pytensor_onnx.pymc.drawn_graphs import check_variables, density_of
 from pytensor_onnx.pymc.drawn_values import Values
 from pytensor_onnx.pymc.inputs import Inputs
 from pytensor_onnx.pymc.kept_programs import kept_of, model_key
-from pytensor_onnx.pymc.making import make_program, read_options
+from pytensor_onnx.pymc.making import make_program
 from pytensor_onnx.pymc.marginal import Marginalized, initvals_of
 from pytensor_onnx.pymc.model_graphs import ModelGraph
 from pytensor_onnx.pymc.nuts import State
@@ -162,7 +163,7 @@ class _Sampler:
         # Chains that run at once take one thread each.
         threads = 1 if request.cores > 1 else None
         given = {"precision": "float64", "session_options": SessionOptions(threads=threads)}
-        options = read_options("sample", None, False, given)
+        options = ExportOptions.of("sample", {"verify": False, **given})
         parts = Marginalized.of(request.model)
         graph = ModelGraph(parts.model, data="stored")
         check_variables(graph)

@@ -131,7 +131,7 @@ def export_pathfinder(
     >>> found["sigma"].shape, found["elbo"].shape, bool(found["pareto_k"] < 0.7)
     ((1, 500), (4,), True)
     """
-    read = read_options("export_pathfinder", path, verify, {"precision": "float64", **options})
+    read = read_options(export_pathfinder, path, verify, {"precision": "float64", **options})
     to_draw = model_to_draw(model, data, variables)
     graph, wanted = to_draw.graph, to_draw.wanted
     seed, n_draws = pt.lvector("seed"), pt.lscalar("draws")

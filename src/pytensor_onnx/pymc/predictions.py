@@ -21,11 +21,11 @@ from xarray import DataTree
 
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.exporting.program.program import ONNXProgram
+from pytensor_onnx.exporting.requests.options import ExportOptions
 from pytensor_onnx.named_dims import tensor_of
 from pytensor_onnx.progress import working
 from pytensor_onnx.pymc.inputs import labels_of_columns
 from pytensor_onnx.pymc.kept_programs import content_of, content_of_shared, kept_of
-from pytensor_onnx.pymc.making import read_options
 from pytensor_onnx.pymc.model_arguments import check_model, read_data, read_strings, unknown
 from pytensor_onnx.pymc.model_graphs import ModelGraph
 from pytensor_onnx.pymc.posterior import SEED, posterior_of, read_posterior
@@ -118,7 +118,7 @@ def predict(
     """
     model = pm.modelcontext(model)
     check_model(model)
-    read = read_options("predict", None, verify, {})
+    read = ExportOptions.of("predict", {"verify": verify})
     names = _names_of_outputs(model, outputs)
     new = _New(model, new_data, coords)
     graph = ModelGraph(model, lengths=new.lengths_without_data)

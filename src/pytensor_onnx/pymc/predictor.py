@@ -156,7 +156,7 @@ def export_predictor(
     >>> mean, y.shape
     (array([ 2., 20.]), (3, 2))
     """
-    read = read_options("export_predictor", path, verify, options)
+    read = read_options(export_predictor, path, verify, options)
     check_model(model)
     request = PredictorRequest(
         outputs=outputs,

@@ -175,7 +175,7 @@ def export_sampler(
     (2, 100)
     """
     # Step sizes, energies and the sums of the warm-up need float64, for all targets.
-    read = read_options("export_sampler", path, verify, {"precision": "float64", **options})
+    read = read_options(export_sampler, path, verify, {"precision": "float64", **options})
     check_numbers(max_tree_depth, target_accept)
     read_choice(metric, METRICS, "metric")
     if not isinstance(start, bool):

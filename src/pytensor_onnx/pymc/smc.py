@@ -108,7 +108,7 @@ def export_smc(
     >>> found["mu"].shape, bool((abs(found["log_marginal_likelihood"] + 7.0) < 0.2).all())
     ((2, 1000), True)
     """
-    read = read_options("export_smc", path, verify, {"precision": "float64", **options})
+    read = read_options(export_smc, path, verify, {"precision": "float64", **options})
     to_draw = model_to_draw(model, data, variables)
     graph = to_draw.graph
     _check_priors(graph)

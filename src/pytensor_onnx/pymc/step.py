@@ -108,7 +108,7 @@ def export_step(
     >>> bool(abs(np.mean(draws) - 2.15) < 0.3)
     True
     """
-    read = read_options("export_step", path, verify, {"precision": "float64", **options})
+    read = read_options(export_step, path, verify, {"precision": "float64", **options})
     read_choice(method, METHODS, "method")
     check_tree_depth(max_tree_depth)
     graph = model_to_draw(model, data, None).graph

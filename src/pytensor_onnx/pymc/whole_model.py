@@ -90,7 +90,7 @@ def export_model(
     (3,)
     """
     shared = ModelOptions.of(
-        read_options("export_model", path, verify, options),
+        read_options(export_model, path, verify, options),
         inputs,
         data=data,
         batch=batch,

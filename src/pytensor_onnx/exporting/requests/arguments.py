@@ -20,13 +20,20 @@ from pytensor_onnx.ml.model import expand_model, is_model
 from pytensor_onnx.running.linker import OPSET_VERSION
 from pytensor_onnx.targets import Profile, get_profile
 
+_SEED = "seed is an input of the file: program(seed=[1, 2], ...) draws two chains"
+_STEPS = "the file has inputs for them: program(seed=[1, 2], warmup=500, draws=500)"
 _HINTS = {
     "args": "inputs are variables; arrays to verify on are example_inputs",
+    "chains": _SEED,
+    "draws": _STEPS,
     "dynamic_shapes": "dynamic_axes={'x': {0: 'batch'}} names axes",
     "f": "the file to write is path",
     "input_names": "inputs have the names of their variables: x.name = 'pixels'",
     "model": f"give the inputs and the outputs: {FORM}",
     "opset": "did you mean opset_version?",
+    "random_seed": _SEED,
+    "tune": _STEPS,
+    "warmup": _STEPS,
 }
 
 
