@@ -42,7 +42,7 @@ OF_RUNTIME = ("density.c", "functions.c", "region.c", "registration.c")
 """Sources that call ONNX Runtime, or open files, which the module of WebAssembly does without."""
 FAST = {"products.c": ["-Os"], "elementwise.c": ["-O2", "-fno-unroll-loops"]}
 """Flags of sources that are fast in the module of WebAssembly; others are small."""
-NOT_OF_CORE = ("eigen.c", "schur.c", "special.c")
+NOT_OF_CORE = ("ciphers.c", "eigen.c", "schur.c", "special.c")
 """Sources that the core lacks."""
 SMALLER_IN_CORE = ("elementwise.c", "kernels.c", "linalg.c", "operators.c", "wasm.c")
 """Sources that the core has with the flag IS_CORE."""

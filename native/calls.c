@@ -37,7 +37,14 @@ void plan_function(Plan *plan, const Instruction *instruction) {
   call->kernel = kernel;
   for (int i = 0; i < kernel->inputs; i++) {
     call->in[i] = *operand(plan, instruction, i);
-    if (call->in[i].dtype != dtype) refuse(plan, "an operand has another type");
+    if (call->in[i].dtype != operand_dtype(kernel, dtype)) {
+      refuse(plan, "an operand has another type");
+    }
+  }
+  if (kernel->sized_by) {
+    int64_t *size = memory(plan, sizeof *size);
+    *size = known_integer(plan, instruction->in[kernel->sized_by]);
+    call->in[kernel->sized_by].data = size;
   }
   const char *problem = kernel->infer(kernel, call->in, call->out, &scratch_bytes);
   if (problem) refuse(plan, problem);

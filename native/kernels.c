@@ -9,6 +9,14 @@ static const Kernel *const FAMILIES[] = {LINALG_KERNELS, NULL};
 #else
 static const Kernel *const FAMILIES[] = {LINALG_KERNELS, EIGEN_KERNELS, SCHUR_KERNELS,
                                          SPECIAL_KERNELS, NULL};
+
+/* Return the kernel whose name is that of a function, with its dtypes. */
+static const Kernel *find_named(const char *name) {
+  for (const Kernel *kernel = CIPHER_KERNELS; kernel->name; kernel++) {
+    if (!strcmp(kernel->name, name)) return kernel;
+  }
+  return NULL;
+}
 #endif
 
 #ifdef WIDE
@@ -35,6 +43,10 @@ static int drop_numbered(const char *name, size_t *length, const char *part) {
 const Kernel *find_kernel(const char *name, int *dtype) {
   size_t length = strlen(name);
   int variants = 0;
+#ifndef IS_CORE
+  const Kernel *named = find_named(name);
+  if (named) return *dtype = named->result_dtype, named;
+#endif
   if (drop(name, &length, "_in_blocks")) variants |= IN_BLOCKS;
   else if (drop_numbered(name, &length, "_batch")) variants |= BATCHED;
   if (drop(name, &length, "_float64")) *dtype = FLOAT64;
@@ -60,6 +72,13 @@ int is_rare_kernel(const char *name) {
   return 1;
 }
 
+/* Append a part of a text to those until its length, as far as there is room. */
+static void append(char *text, size_t size, size_t *length, const char *part) {
+  size_t count = strlen(part);
+  if (*length + count < size) memcpy(text + *length, part, count);
+  *length += count;
+}
+
 size_t kernel_names(char *text, size_t size) {
   static const char *const DTYPES[] = {"_float64", "_float32"};
   static const struct {
@@ -73,15 +92,17 @@ size_t kernel_names(char *text, size_t size) {
         for (int v = 0; v < 3; v++) {
           if (VARIANTS[v].needs & ~kernel->variants) continue;
           const char *parts[] = {kernel->name, DTYPES[d], VARIANTS[v].text, ","};
-          for (int p = 0; p < 4; p++) {
-            size_t count = strlen(parts[p]);
-            if (length + count < size) memcpy(text + length, parts[p], count);
-            length += count;
-          }
+          for (int p = 0; p < 4; p++) append(text, size, &length, parts[p]);
         }
       }
     }
   }
+#ifndef IS_CORE
+  for (const Kernel *kernel = CIPHER_KERNELS; kernel->name; kernel++) {
+    append(text, size, &length, kernel->name);
+    append(text, size, &length, ",");
+  }
+#endif
   if (size) text[length < size ? length : size - 1] = 0;
   return length;
 }

@@ -42,7 +42,7 @@ ROOMS = {
     "ops": room("Ops that PyTensor lacks", "graph", "encodings", "operators"),
     "functions": room("definitions: PyTensor expressions for Ops that ONNX lacks", "ops"),
     "named_dims": room("arrays with named axes, `pytensor.xtensor`"),
-    "prng": room("stateless random numbers, those of JAX"),
+    "prng": room("stateless random numbers, those of JAX", "functions", "ops"),
     "random": room("`random_source`, a generator as an input", "bit_generators"),
     "bit_generators": room("the state of a generator in NumPy"),
     "digests": room("digests of arrays"),

@@ -12,10 +12,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.compile.builders import OpFromGraph
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import ArgumentError
+from pytensor_onnx.functions.random.ciphers import (
+    FRACTIONS,
+    normal_numbers,
+    philox_4x32,
+    random_bits,
+    scaled,
+    threefry_2x32,
+    uniform_numbers,
+    word,
+    words_of,
+)
+from pytensor_onnx.ops.random.standard_graph import StandardGraph
 
 __all__ = [
     "Drawn",
@@ -26,12 +37,6 @@ __all__ = [
     "random_uniform",
     "split_prng",
 ]
-
-_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-_PARITY = 0x1BD11BDA
-_WORD = 2**32 - 1
-_FRACTIONS = {"float16": (16, 10), "float32": (32, 23), "float64": (64, 52)}
-"""For each dtype, the number of random bits of a draw, and the number of bits of its fraction."""
 
 
 class Drawn(NamedTuple):
@@ -65,7 +70,7 @@ def init_prng(seed: Any) -> TensorVariable:
     number = pt.as_tensor(seed, dtype="int64")
     if number.type.ndim:
         raise ArgumentError(f"a seed is one integer; got an array of {number.type.ndim} axes")
-    words = pt.stack(_words(number.astype("uint64")))
+    words = pt.stack(words_of(number.astype("uint64")))
     return words.astype("int64")
 
 
@@ -99,7 +104,8 @@ def split_prng(state: Any, count: int = 2, *, data: Any = None) -> list[TensorVa
         if known is None:
             raise ArgumentError("the number of elements of data must be known: specify its shape")
         count = known
-    states = _cipher(_state(state), numbers.astype("uint64")).astype("int64")
+    key = _state(state).astype("uint64")
+    states: TensorVariable = threefry_2x32()(key, numbers.astype("uint64")).astype("int64")
     return [states[:, i] for i in range(count)]
 
 
@@ -133,7 +139,10 @@ def random_uniform(
     array([0.72766423, 0.78786755], dtype=float32)
     """
     after, key = split_prng(state)
-    return Drawn(_uniform(key, shape, low, high, dtype), after)
+    values = _shaped(uniform_numbers(_float(dtype)), key, shape)
+    if (low, high) != (0, 1):
+        values = scaled(values, np.array(low, dtype), np.array(high, dtype))
+    return Drawn(values, after)
 
 
 def random_normal(
@@ -162,10 +171,11 @@ def random_normal(
     array([0.6058, 0.799 ], dtype=float32)
     """
     after, key = split_prng(state)
+    values = _shaped(normal_numbers(_float(dtype)), key, shape)
     number = np.dtype(dtype).type
-    least = np.nextafter(number(-1), number(0))
-    standard = number(np.sqrt(2)) * pt.erfinv(_uniform(key, shape, least, 1.0, dtype))
-    return Drawn(standard * number(scale) + number(mean), after)
+    if scale != 1:
+        values = values * number(scale)
+    return Drawn(values + number(mean) if mean != 0 else values, after)
 
 
 def random_integers(
@@ -198,12 +208,12 @@ def random_integers(
     bits, span = max(32, info.bits), high - low
     # Two numbers make one of twice the bits, whose remainder is nearly uniform.
     factor = (2 ** (bits // 2) % span) ** 2 % 2**bits % span
-    modulus = _number(2**bits - 1)
-    most, least = (_bits(part, shape, bits) % _number(span) for part in split_prng(key))
-    offset = (((most * _number(factor)) & modulus) + least) & modulus
+    modulus = word(2**bits - 1)
+    most, least = (_bits(part, shape, bits) % word(span) for part in split_prng(key))
+    offset = (((most * word(factor)) & modulus) + least) & modulus
     if bits == 64:
-        return Drawn((offset % _number(span) + _number(low % 2**64)).astype(dtype), after)
-    return Drawn(((offset % _number(span)).astype("int64") + low).astype(dtype), after)
+        return Drawn((offset % word(span) + word(low % 2**64)).astype(dtype), after)
+    return Drawn(((offset % word(span)).astype("int64") + low).astype(dtype), after)
 
 
 def philox(key: Any, counters: Any) -> TensorVariable:
@@ -224,48 +234,34 @@ def philox(key: Any, counters: Any) -> TensorVariable:
     >>> [f"{word:08x}" for word in blocks.eval(mode="FAST_COMPILE")[0]]
     ['6627e8d5', 'e169c58d', 'bc57ac4c', '9b00dbd8']
     """
-    words = pt.as_tensor(counters, dtype="int64").astype("uint64")
-    a, b, c, d = (words[:, i] for i in range(4))
-    given = _state(key)
-    first, second = given[0], given[1]
-    for _ in range(10):
-        x, y = _number(0xD2511F53) * a, _number(0xCD9E8D57) * c
-        a, b, c, d = (
-            (y // _number(2**32)) ^ b ^ first,
-            y & _number(_WORD),
-            (x // _number(2**32)) ^ d ^ second,
-            x & _number(_WORD),
-        )
-        first = (first + _number(0x9E3779B9)) & _number(_WORD)
-        second = (second + _number(0xBB67AE85)) & _number(_WORD)
-    return pt.stack([a, b, c, d], axis=1).astype("int64")
+    blocks: TensorVariable = philox_4x32()(_state(key), pt.as_tensor(counters, dtype="int64"))
+    return blocks
 
 
-def _uniform(
-    key: TensorVariable, shape: Any, low: float, high: float, dtype: str
-) -> TensorVariable:
-    if dtype not in _FRACTIONS:
-        raise ArgumentError(f"dtype is {dtype!r}: give one of {', '.join(_FRACTIONS)}")
-    total, kept = _FRACTIONS[dtype]
-    number = np.dtype(dtype).type
-    whole = _bits(key, shape, total) // _number(2 ** (total - kept))
-    # 52 bits are exact in float64, and a power of two changes no digit.
-    fraction = (whole.astype("float64") * 2.0**-kept).astype(dtype)
-    least, room = number(low), number(high) - number(low)
-    return pt.maximum(fraction * room + least, least)
+def _float(dtype: str) -> str:
+    if dtype not in FRACTIONS:
+        raise ArgumentError(f"dtype is {dtype!r}: give one of {', '.join(FRACTIONS)}")
+    return dtype
+
+
+def _shaped(draw: StandardGraph, key: TensorVariable, shape: Any) -> TensorVariable:
+    """Return numbers of a key in a shape."""
+    sizes, n = _lengths(shape)
+    numbers: TensorVariable = draw(key, n)
+    return numbers.reshape(sizes, ndim=len(sizes)) if sizes else numbers[0]
 
 
 def _bits(key: TensorVariable, shape: Any, count: int) -> TensorVariable:
     """Return random integers of a number of bits, as uint64."""
-    sizes = [pt.as_tensor(size, dtype="int64") for size in _sizes(shape)]
-    numbers = pt.arange(pt.prod(pt.stack(sizes))) if sizes else pt.arange(1)
-    words = _cipher(_state(key), numbers.astype("uint64"))
-    upper, lower = words[0], words[1]
-    if count == 64:
-        bits = upper * _number(2**32) + lower
-    else:
-        bits = (upper ^ lower) & _number(2**count - 1)
+    sizes, n = _lengths(shape)
+    bits = random_bits(key, n, count)
     return bits.reshape(sizes, ndim=len(sizes)) if sizes else bits[0]
+
+
+def _lengths(shape: Any) -> tuple[list[TensorVariable], TensorVariable]:
+    """Return the sizes of a shape, and their product, one for that of a number."""
+    sizes = [pt.as_tensor(size, dtype="int64") for size in _sizes(shape)]
+    return sizes, pt.prod(pt.stack(sizes)) if sizes else pt.constant(np.int64(1))
 
 
 def _sizes(shape: Any) -> Sequence[Any]:
@@ -281,42 +277,4 @@ def _state(state: Any) -> TensorVariable:
     found = pt.as_tensor(state, dtype="int64")
     if found.type.ndim != 1:
         raise ArgumentError(f"a state is a vector of two words; got {found.type}")
-    return found.astype("uint64")
-
-
-def _words(number: TensorVariable) -> list[TensorVariable]:
-    return [number // _number(2**32), number & _number(_WORD)]
-
-
-def _number(value: int) -> TensorVariable:
-    return pt.constant(np.uint64(value))
-
-
-def _cipher(key: TensorVariable, numbers: TensorVariable) -> TensorVariable:
-    """Return the two words that the cipher makes of each number of 64 bits, as two rows."""
-    first, second = (pt.scalar(name, dtype="uint64") for name in ("first", "second"))
-    counters = pt.vector("counters", dtype="uint64")
-    rows = pt.stack(_threefry(first, second, *_words(counters)))
-    cipher = OpFromGraph([first, second, counters], [rows], name="Threefry2x32")
-    words: TensorVariable = cipher(key[0], key[1], numbers)
-    return words
-
-
-def _threefry(
-    first: TensorVariable, second: TensorVariable, x: TensorVariable, y: TensorVariable
-) -> tuple[TensorVariable, TensorVariable]:
-    """Encrypt two words of 32 bits in integers of 64.
-
-    The upper half of the first word may be anything until the end, as sums and exclusive ors carry
-    nothing down; that of the second one, which is shifted to the right, is cleared.
-    """
-    word = _number(_WORD)
-    keys = (first, second, _number(_PARITY) ^ first ^ second)
-    x, y = x + first, (y + second) & word
-    for i in range(5):
-        for n in _ROTATIONS[i % 2]:
-            x = x + y
-            y = ((y * _number(2**n) + y // _number(2 ** (32 - n))) ^ x) & word
-        x = x + keys[(i + 1) % 3]
-        y = (y + (keys[(i + 2) % 3] + _number(i + 1))) & word
-    return x & word, y
+    return found

@@ -6,12 +6,14 @@ from pytensor.tensor.random.op import RandomVariable
 
 from pytensor_onnx.dispatch.registry.basic import Lowered, onnx_funcify
 from pytensor_onnx.dispatch.registry.function import lower_defined
+from pytensor_onnx.dispatch.registry.graphs import convert_inner
 from pytensor_onnx.functions.random.drawing import sampler_of
 from pytensor_onnx.functions.registry import DEFINITIONS
-from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.builder import Builder, Described
 from pytensor_onnx.late_names import import_modules
 from pytensor_onnx.operators.dims import sizes_in
 from pytensor_onnx.ops.random.draws import Draw
+from pytensor_onnx.ops.random.standard_graph import StandardGraph
 from pytensor_onnx.site_pages import page
 
 
@@ -34,6 +36,33 @@ def refuse_random_variable(
         "write a pymc.CustomDist with dist= in place of random=, "
         f"or draw from one of these distributions: {known}",
     )
+
+
+@onnx_funcify.register(StandardGraph)
+def lower_standard_graph(
+    op: StandardGraph, node: Apply, build: Builder, *inputs: ir.Value
+) -> Lowered:
+    """Call the standard function of a name, whose body is the inner graph."""
+
+    def body(inner: Builder, *arguments: ir.Value) -> list[ir.Value]:
+        return convert_inner(op.fgraph, inner, arguments)
+
+    results = build.call(
+        str(op.name),
+        body,
+        *inputs,
+        variant="",
+        shapes=[variable.type.shape for variable in op.fgraph.inputs],
+        described=Described(
+            type(op),
+            parameters=op.parameters,
+            is_standard=not str(op.name).endswith("_narrow"),
+            dtypes=[variable.type.dtype for variable in node.outputs],
+        ),
+    )
+    for value, variable in zip(results, node.outputs, strict=True):
+        value.shape = ir.Shape(variable.type.shape)
+    return list(results)
 
 
 @onnx_funcify.register(Draw)

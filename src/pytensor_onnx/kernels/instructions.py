@@ -102,7 +102,9 @@ def _call(node: onnx.NodeProto) -> Instruction:
     name = node.op_type.encode()
     name += bytes(8 - len(name) % 8)
     words = np.frombuffer(name, "int64").tolist()
-    return Instruction("Function", node.input, node.output, words)
+    # Draws of ciphers have as many numbers as their second operand says.
+    sizes = [1] if node.op_type.startswith(("ThreefryUniform", "ThreefryNormal")) else []
+    return Instruction("Function", node.input, node.output, words, sizes)
 
 
 def lowers(*operators: str) -> Callable[[Lowering], Lowering]:

@@ -22,6 +22,7 @@ from pytensor.tensor.type import TensorType
 
 from pytensor_onnx.encodings.registry import tensor_constant
 from pytensor_onnx.ops.networks.kept_operator import KeptOperator
+from pytensor_onnx.ops.random.standard_graph import StandardGraph
 from pytensor_onnx.rewriting.loops.inner_loops import loop_like
 
 UNITS = 4
@@ -298,6 +299,16 @@ def rebuild_function(
         return inner.of_outputs(op.fgraph, operands)
     new = op.clone_with_inner_graph(inner.of_graph(op.fgraph))
     return list(new.make_node(*operands).outputs)
+
+
+@rebuild.register(StandardGraph)
+def rebuild_standard_graph(
+    op: StandardGraph, node: Apply, operands: list[Variable], conversion: FloatConversion
+) -> list[Variable]:
+    """Take the form of float32; in wider floats, other numbers would be drawn."""
+    if op.narrow is None or not conversion.narrows:
+        return list(op.make_node(*operands).outputs)
+    return list(op.narrow().make_node(*operands).outputs)
 
 
 @rebuild.register(Scan)

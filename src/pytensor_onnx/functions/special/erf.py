@@ -165,7 +165,7 @@ def ndtri_exp(x: TensorVariable) -> TensorVariable:
     # Positive x makes the complement negative and its logarithm NaN.
     w = -(x + precise.log(constant(x, -4.0) * less))
     far = _far_ratio(w) * constant(x, math.sqrt(2))
-    return side * _where_far(w, far, _ndtri_ratio(_bounded(w)))
+    return side * _where_far(w, far, ndtri_ratio(_bounded(w)))
 
 
 def _bounded(w: TensorVariable) -> TensorVariable:
@@ -182,10 +182,15 @@ def _erfinv_ratio(w: TensorVariable) -> TensorVariable:
     return near + polynomial(w, ERFINV_TOP) / polynomial(w, ERFINV_BOTTOM)
 
 
-def _ndtri_ratio(w: TensorVariable) -> TensorVariable:
+def ndtri_ratio(w: TensorVariable) -> TensorVariable:
     """``sqrt(2) erfinv(x) / x``, computed as `_erfinv_ratio`."""
     near = (w + constant(w, 3.125)) / (w * constant(w, 1 / 16) + constant(w, 2.5))
-    return near + polynomial(w, NDTRI_TOP) / polynomial(w, NDTRI_BOTTOM)
+    return near + ndtri_rest(w)
+
+
+def ndtri_rest(w: TensorVariable) -> TensorVariable:
+    """``sqrt(2) erfinv(x) / x`` less the quotient that is near to it."""
+    return polynomial(w, NDTRI_TOP) / polynomial(w, NDTRI_BOTTOM)
 
 
 def _far_ratio(w: TensorVariable) -> TensorVariable:
