@@ -6,7 +6,8 @@
 
 A dtype counts where the model loads and runs and gives the type that the standard asks for, be it
 by a kernel, by the operator's function body or by a cast that the runtime inserts. The project's
-table of onnxruntime joins the lowest version that pyproject.toml allows and later ones.
+table of onnxruntime joins the lowest version that pyproject.toml allows and later ones; opsets that
+earlier versions refuse are those of the later ones.
 """
 
 import argparse
@@ -23,7 +24,7 @@ import onnx_ir as ir
 from probe_models import DTYPES, Trial, trials
 from web_runtime import WORKER as WEB_WORKER, encode
 
-OPSETS = range(18, 27)
+OPSETS = range(18, 29)
 TABLES = Path(__file__).parents[1] / "src" / "pytensor_onnx" / "targets"
 Table = dict[str, dict[int, list[str]]]
 """Dtypes by operator, or variant of it, and by the first opset."""
@@ -57,7 +58,7 @@ def main() -> None:
     if arguments.join:
         other = json.loads(arguments.join.read_text())
         versions = sorted({*other["versions"], version}, key=_release)
-        table = common(table, other["kernels"])
+        table = common(table, other["kernels"], last=other["opsets"][1])
     path.write_text(render(name, versions, table))
     if path == TABLES / "kernels_onnxruntime.json":
         sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -110,14 +111,16 @@ def tabulate(chosen: Iterable[Trial], failures: Iterable[str]) -> Table:
     return _without_equal_variants(table)
 
 
-def common(table: Table, other: dict[str, dict[str, str]]) -> Table:
-    """Return the kernels that two tables share."""
+def common(table: Table, other: dict[str, dict[str, str]], last: int) -> Table:
+    """Return the kernels that two tables share, and those of opsets that the other lacks."""
     joined: Table = {}
     for key in sorted(table.keys() | other):
         rows = [_row(t, key) for t in (table, other)]
         joined[key] = {}
         for opset in OPSETS:
-            running = [d for d in _at(rows[0], opset) if d in _at(rows[1], opset)]
+            running = _at(rows[0], opset)
+            if opset <= last:
+                running = [d for d in running if d in _at(rows[1], opset)]
             if running != next(reversed(joined[key].values()), []):
                 joined[key][opset] = running
     return _without_equal_variants(joined)

@@ -30,7 +30,9 @@ from pytensor_onnx.operators.dims import BROADCASTS
 from pytensor_onnx.user_code import user_line
 
 IR_VERSION = 10
-MIN_OPSET, MAX_OPSET = 13, 26
+_LATER_IR_VERSIONS = {27: 13, 28: 14}
+"""Versions of the format that came with an opset."""
+MIN_OPSET, MAX_OPSET = 13, 28
 FIRST_CONVERTED = 18
 """Lowest opset that lowerings emit; a pass writes models in older ones."""
 
@@ -64,7 +66,7 @@ class ConversionOptions:
     Attributes
     ----------
     opset_version
-        Version of the standard operator set, 13 to 26; below 18, the model is converted for 18.
+        Version of the standard operator set, 13 to 28; below 18, the model is converted for 18.
     input_names, output_names
         Names wanted; by default those of the variables, or ``input_0``, ``output_0``.
     defaults
@@ -307,7 +309,7 @@ def _make_graph(
 def _make_model(graph: ir.Graph, functions: Sequence[ir.Function]) -> ir.Model:
     return ir.Model(
         graph,
-        ir_version=IR_VERSION,
+        ir_version=_LATER_IR_VERSIONS.get(graph.opset_imports[""], IR_VERSION),
         producer_name="pytensor-onnx",
         producer_version=__version__,
         functions=functions,

@@ -33,9 +33,15 @@ def test_a_version_between_is_served_by_the_table_before_it(version, served_by):
     assert profile is get_profile("onnxruntime", served_by)
 
 
-@pytest.mark.parametrize("version", [PROMISED_VERSION, "1.32.0", "2.0"])
+@pytest.mark.parametrize("version", ["1.32.0", "2.0"])
 def test_later_versions_are_served_by_the_default(version):
     assert get_profile("onnxruntime", version) is get_profile("onnxruntime")
+
+
+def test_the_promised_version_has_the_kernels_of_the_default_and_fewer_opsets():
+    promised, default = get_profile("onnxruntime", PROMISED_VERSION), get_profile("onnxruntime")
+    assert (promised.max_opset, default.max_opset) == (26, 28)
+    assert promised.kernels == default.kernels
 
 
 @pytest.mark.parametrize(
@@ -49,6 +55,11 @@ def test_later_versions_are_served_by_the_default(version):
             {"runtime_version": "1.18", "opset_version": 23},
             "from 13 to 21 for the target 'onnxruntime 1.18'",
         ),
+        (
+            {"runtime_version": "1.31", "opset_version": 27},
+            "from 13 to 26 for the target 'onnxruntime'",
+        ),
+        ({"target": "node", "opset_version": 28}, "from 13 to 26 for the target 'node'"),
         ({"target": "tract", "opset_version": 26}, "from 13 to 24 for the target 'tract'"),
     ],
 )

@@ -10,6 +10,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_onnx import ONNXProgram, export_onnx, nn
+from pytensor_onnx.targets import get_profile
 from tests.conftest import compare_onnx_and_py
 from tests.fuzz.cases import Case
 from tests.fuzz.comparison import check
@@ -18,6 +19,7 @@ from tests.fuzz.operations import OPERATIONS
 from tests.fuzz.quietness import quiet
 
 TARGETS = ("onnxruntime", "web", "standard")
+OPSETS = [(v, t) for t in TARGETS for v in range(18, get_profile(t).max_opset + 1)]
 RNG = np.random.default_rng(0)
 
 
@@ -83,7 +85,7 @@ def network(x: pt.TensorVariable) -> list[pt.TensorVariable]:
     ]
 
 
-@pytest.mark.parametrize("opset", [18, 19, 20, 23, 26])
+@pytest.mark.parametrize("opset", [18, 19, 20, 23, 26, 28])
 @pytest.mark.slow
 def test_networks_of_every_opset(opset):
     target = TARGETS[opset % 2]
@@ -95,8 +97,7 @@ def test_networks_of_every_opset(opset):
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("opset", range(18, 27))
+@pytest.mark.parametrize(("opset", "target"), OPSETS)
 def test_networks_of_every_opset_and_target_in_every_dtype(opset, target):
     options = options_for(opset, target)
     for dtype in ("float32", "float64"):
@@ -109,8 +110,7 @@ def test_networks_of_every_opset_and_target_in_every_dtype(opset, target):
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("opset", range(18, 27))
+@pytest.mark.parametrize(("opset", "target"), OPSETS)
 def test_operations_of_every_opset_and_target(opset, target):
     options = options_for(opset, target)
     for position, operation in enumerate(OPERATIONS):

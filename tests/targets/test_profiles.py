@@ -21,7 +21,12 @@ def test_the_runtime_loads_the_newest_opset_and_file_format(run):
 
 
 @repaired("1.32")
-def test_the_runtime_refuses_a_newer_opset(run):
+def test_the_runtime_refuses_opset_27(run):
+    with pytest.raises(Exception, match="opset"):
+        run("Neg", np.ones(1), opset=27)
+
+
+def test_the_runtime_refuses_opsets_after_the_last(run):
     with pytest.raises(Exception, match="opset"):
         run("Neg", np.ones(1), opset=MAX_OPSET + 1)
 

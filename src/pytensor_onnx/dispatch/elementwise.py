@@ -20,13 +20,17 @@ from pytensor_onnx.dispatch.registry.definition_instance import (
 )
 from pytensor_onnx.dispatch.registry.function import call_definition
 from pytensor_onnx.dispatch.registry.graphs import convert_inner
+from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.functions.registry import definition_of
 from pytensor_onnx.graph.bounds import never_negative
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.operators.dims import Dim, dims_of
 from pytensor_onnx.operators.inference import dtype_of
+from pytensor_onnx.ops.elementwise import BitsAs
 from pytensor_onnx.ops.special.portable import HalfPowerOfTwo
 from pytensor_onnx.ops.special.precise import PreciseLog
+
+_FIRST_OPSET_WITH_BIT_CAST = 26
 
 
 @onnx_funcify.register(Elemwise)
@@ -45,6 +49,20 @@ def lower_elemwise(op: Elemwise, node: Apply, build: Builder, *inputs: ir.Value)
             if value.producer() is not None:
                 value.shape = ir.Shape(dims)
     return values
+
+
+@onnx_funcify.register(BitsAs)
+def lower_bits_as(op: BitsAs, node: Apply, build: Builder, x: ir.Value) -> Lowered:
+    """Emit BitCast of opset 26, or between integers a Cast, which keeps their bits."""
+    dtypes = {np.dtype(op.dtype).kind, np.dtype(node.inputs[0].type.dtype).kind}
+    target = ir.DataType.from_numpy(np.dtype(op.dtype))
+    if dtypes <= {"i", "u"}:
+        return build.Cast(x, to=target)
+    if build.scope.opset_version < _FIRST_OPSET_WITH_BIT_CAST:
+        raise UnsupportedCase(
+            "the opset has no BitCast", f"choose opset_version={_FIRST_OPSET_WITH_BIT_CAST}"
+        )
+    return build.BitCast(x, to=target)
 
 
 def _elementwise_dims(node: Apply, build: Builder, inputs: Sequence[ir.Value]) -> list[Dim]:

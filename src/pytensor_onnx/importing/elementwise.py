@@ -13,7 +13,9 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.importing.registry.known_values import like
+from pytensor_onnx.importing.registry.narrow_types import NARROW, narrow_type
 from pytensor_onnx.importing.registry.operator_imports import dtype_name, onnx_import
+from pytensor_onnx.ops.elementwise import BitsAs
 
 _TABLE: dict[str, Callable[..., TensorVariable]] = {
     "Abs": pt.abs,
@@ -182,10 +184,16 @@ def bit_shift(x: TensorVariable, amount: TensorVariable, *, direction: str) -> T
 
 @onnx_import("BitCast")
 def bit_cast(x: TensorVariable, *, to: int) -> TensorVariable:
-    """Return an array whose dtype is the same one already, as PyTensor does not read bits."""
-    if dtype_name(ir.DataType(to)) != x.type.dtype:
-        raise UnsupportedCase("PyTensor does not read the bits of an array in another dtype")
-    return x
+    """Read the bits of an array in another dtype."""
+    if narrow_type(x) is not None or ir.DataType(to) in NARROW:
+        raise UnsupportedCase("numbers of few bits are here in wider arrays, with other bits")
+    dtype = dtype_name(ir.DataType(to))
+    if x.type.dtype == dtype:
+        return x
+    if dtype == "bool":
+        return pt.neq(x, like(x, 0))
+    are_integers = {np.dtype(dtype).kind, np.dtype(x.type.dtype).kind} <= set("biu")
+    return x.astype(dtype) if are_integers else BitsAs(dtype)(x)
 
 
 @onnx_import("Cast")

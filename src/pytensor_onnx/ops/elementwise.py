@@ -1,4 +1,4 @@
-"""Choices between arrays that broadcast when the graph runs."""
+"""Choices between arrays that broadcast when the graph runs, and bits read in another dtype."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -52,6 +52,52 @@ class ChooseFrom(Op):
         numbers, *arrays = inputs
         choices = arrays[0] if self.is_stacked else arrays
         output_storage[0][0] = np.asarray(np.choose(numbers, choices, mode=self.mode))
+
+
+class BitsAs(Op):
+    """The numbers whose bits are those of an array, in another dtype of the same width.
+
+    Parameters
+    ----------
+    dtype
+        The dtype of the result.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> BitsAs("int32")(pt.constant([1.0, -0.0], dtype="float32")).eval()
+    array([ 1065353216, -2147483648], dtype=int32)
+    """
+
+    __props__ = ("dtype",)
+
+    def __init__(self, dtype: str) -> None:
+        self.dtype = dtype
+
+    def make_node(self, x: TensorVariable) -> Apply:
+        """Return the application.
+
+        Raises
+        ------
+        TypeError
+            If numbers of the two dtypes have other numbers of bits.
+        """
+        if np.dtype(self.dtype).itemsize != np.dtype(x.type.dtype).itemsize:
+            raise TypeError(f"numbers of {x.type.dtype} have not as many bits as {self.dtype}")
+        return Apply(self, [x], [tensor(dtype=self.dtype, shape=x.type.shape)])
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        """Read the bits by NumPy."""
+        (x,) = inputs
+        output_storage[0][0] = np.ascontiguousarray(x).reshape(x.shape).view(self.dtype).copy()
+
+    def infer_shape(self, node: Apply, shapes: Any) -> list[Any]:
+        """Return the shape of the operand."""
+        return list(shapes)
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        """Return that no gradient goes through bits."""
+        return [[False]]
 
 
 def broadcast_static(shapes: Sequence[Sequence[int | None]]) -> tuple[int | None, ...]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import onnx_ir as ir
@@ -73,10 +73,13 @@ class Profile:
     latest_opset: int = 23
     """Opset whose operators the runtime is fastest with."""
 
+    last_opset: int | None = None
+    """Last opset that the runtime knows, where its kernel table has later ones."""
+
     @property
     def max_opset(self) -> int:
         """The last opset that the runtime knows."""
-        return load_kernels(self.kernels).max_opset
+        return self.last_opset or load_kernels(self.kernels).max_opset
 
     @property
     def has_scan(self) -> bool:
@@ -206,6 +209,9 @@ class Profile:
 PROMISED_VERSION = "1.30"
 """Version of ONNX Runtime from which on files run, unless an export asks for an earlier one."""
 
+NEWEST_VERSION = "1.32"
+"""Version of ONNX Runtime that opsets 27 and 28 need."""
+
 _PORTABLE = Profile(
     "portable",
     kernels="kernels_onnxruntime.json",
@@ -246,6 +252,8 @@ _TRACT = Profile(
 
 _ONNXRUNTIME = Profile("onnxruntime", kernels="kernels_onnxruntime.json", merges_short_images=True)
 
+_PROMISED = replace(_ONNXRUNTIME, last_opset=26)
+
 _OLDER = {
     version: Profile(
         f"onnxruntime {version}",
@@ -278,7 +286,12 @@ _WEBGPU = Profile(
 )
 
 # The native runtime; its binding for Node.js ignores values for inputs with defaults.
-_NODE = Profile("node", kernels="kernels_onnxruntime.json", refuses_defaults=True)
+_NODE = Profile(
+    "node",
+    kernels="kernels_onnxruntime.json",
+    refuses_defaults=True,
+    last_opset=load_kernels("kernels_web.json").max_opset,
+)
 
 _PROFILES = {
     profile.name: profile
@@ -330,7 +343,8 @@ def _profile_of_version(name: str, runtime_version: str) -> Profile:
         )
     version = _release(runtime_version)
     known = {_release(text): profile for text, profile in _OLDER.items()}
-    known[_release(PROMISED_VERSION)] = _ONNXRUNTIME
+    known[_release(PROMISED_VERSION)] = _PROMISED
+    known[_release(NEWEST_VERSION)] = _ONNXRUNTIME
     if version < min(known):
         raise ArgumentError(
             f"runtime_version={runtime_version!r} is too low: files are for ONNX Runtime "

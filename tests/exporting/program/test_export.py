@@ -178,11 +178,13 @@ def test_the_latest_opset_has_the_operators_of_transformers(target):
         export_onnx([q], y, opset_version="newest")
 
 
-@pytest.mark.parametrize("opset_version", [18, 21, 23, 26])
-def test_opset_is_selectable(x, opset_version):
+@pytest.mark.parametrize(
+    ("opset_version", "ir_version"), [(18, 10), (21, 10), (23, 10), (26, 10), (27, 13), (28, 14)]
+)
+def test_opset_is_selectable(x, opset_version, ir_version):
     program = export_onnx([x], pt.erf(x).sum(), opset_version=opset_version)
     assert program.proto.opset_import[0].version == opset_version
-    assert program.proto.ir_version == 10
+    assert program.proto.ir_version == ir_version
 
 
 def test_target_and_precision_are_checked(x):

@@ -84,10 +84,11 @@ def export_onnx(
         metadata have them, and `pytensor_onnx.scoring.Scorer` fills ``x`` with these columns of a
         table.
     opset_version
-        Version of the standard operator set, 13 to 26, or ``"latest"`` for the one whose operators
+        Version of the standard operator set, 13 to 28, or ``"latest"`` for the one whose operators
         the target is fastest with: 23, which has those of transformers. Unless given, it is 21, or
         a later one that operators of an imported file need. Below
-        18, a graph that needs an operator which the opset lacks is refused with its name.
+        18, a graph that needs an operator which the opset lacks is refused with its name. 27 and
+        28 need ONNX Runtime 1.32.
     target
         Runtime to export for: ``"onnxruntime"``, ``"web"``, ``"webgpu"``, ``"node"``, or
         ``"portable"`` for runtimes of other makers: functions written out, no defaults, no checks.

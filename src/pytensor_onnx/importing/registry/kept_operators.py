@@ -29,12 +29,15 @@ from pytensor_onnx.importing.registry.known_values import MOST_FOLDED, folded, k
 from pytensor_onnx.importing.registry.narrow_types import is_narrow
 from pytensor_onnx.importing.registry.operator_imports import MACHINE_LEARNING
 from pytensor_onnx.operators.inference import schema_of
+from pytensor_onnx.ops.elementwise import BitsAs
 from pytensor_onnx.ops.networks.kept_operator import (
     MICROSOFT,
+    UNCHANGED_SINCE,
     ImportedNode,
     KeptOperator,
     note_origin,
 )
+from pytensor_onnx.targets.kernel_tables import allowed_dtypes
 
 type Rebuild = Callable[[Sequence[Any], Mapping[str, Any]], Sequence[Variable]]
 
@@ -53,9 +56,23 @@ _QUANTISED = frozenset(
 _WHOLE = (
     _RECURRENT
     | _QUANTISED
-    | {"ArgMax", "ArgMin", "Attention", "Pad", "ReduceLogSumExp", "RotaryEmbedding"}
+    | {"ArgMax", "ArgMin", "Attention", "CausalConvWithState", "LinearAttention"}
+    | {"Pad", "ReduceLogSumExp", "RotaryEmbedding"}
 )
 """Operators that are kept whatever their expressions are."""
+_ONE_HOT = frozenset(
+    {
+        ("float32", "float32", "float32"),
+        ("float32", "int64", "int64"),
+        ("int32", "int32", "float32"),
+    }
+    | {("int32", "float32", "float32"), ("int64", "float32", "float32")}
+    | {("int64", "float32", "int32"), ("int64", "int32", "float32")}
+    | {("int64", "int64", "float32"), ("int64", "int64", "int64")}
+)
+"""Dtypes of indices, depth and values for which ONNX Runtime has a kernel of OneHot."""
+_NEW_OPSET = 27
+"""First opset that the promised version of ONNX Runtime does not know."""
 _WINDOWS = frozenset({"AveragePool", "Conv", "MaxPool"})
 _SHIFTING = frozenset({"Mul", "Sub"})
 _OF_RUNTIME = frozenset({"bool", "float32", "int32", "int64", "int8", "uint8"})
@@ -125,8 +142,6 @@ def imported(
         return results
     if not positions or not all(isinstance(v, _SETTINGS) for v in settings.values()):
         return build(operands, attributes) if is_estimator else results
-    schema = schema_of(node.op_type, opset, node.domain)
-    since = opset if schema is None else schema.since_version
     is_input = {id(v) for v in given}
     inner = [v if v is None or id(v) not in is_input else v.type() for v in operands]
     try:
@@ -145,7 +160,7 @@ def imported(
         ImportedNode(
             node.domain,
             node.op_type,
-            since,
+            _since(node, opset, operands),
             settings,
             stored,
             len(node.outputs),
@@ -163,6 +178,35 @@ def imported(
     for position, value in zip(positions, outputs, strict=True):
         whole[position] = value
     return whole
+
+
+def _since(node: ir.Node, opset: int, operands: Sequence[Variable | None]) -> int:
+    """Return the first version of an operator; for new ones, an older one that takes the operands.
+
+    Few runtimes have kernels of the newest versions.
+    """
+    schema = schema_of(node.op_type, opset, node.domain)
+    if schema is None:
+        return opset
+    newest = schema.since_version
+    if node.domain not in ("", "ai.onnx") or newest < _NEW_OPSET:
+        return newest
+    older = range(UNCHANGED_SINCE.get(("", node.op_type), newest), newest)
+    return next((v for v in older if _takes(node, v, operands)), newest)
+
+
+def _takes(node: ir.Node, version: int, operands: Sequence[Variable | None]) -> bool:
+    """Return whether an operator takes attributes and operands in a version."""
+    schema = schema_of(node.op_type, version, "")
+    if schema is None or not node.attributes.keys() <= schema.attributes.keys():
+        return False
+    names = [schema.inputs[min(i, len(schema.inputs) - 1)].type_str for i in range(len(operands))]
+    return all(
+        ir.DataType.from_numpy(np.dtype(v.type.dtype))
+        in allowed_dtypes(node.op_type, version, name)
+        for v, name in zip(operands, names, strict=True)
+        if v is not None
+    )
 
 
 def _is_estimator(node: ir.Node, operands: Sequence[Variable | None]) -> bool:
@@ -216,8 +260,10 @@ def _is_kept(
         return not is_packed and all(v.type.dtype in _OF_RUNTIME for v in given)
     if node.domain not in ("", "ai.onnx") or node.op_type in _DECOMPOSED:
         return False
-    if not _has_kernel(node, attributes):
+    if not _has_kernel(node, operands, attributes):
         return False
+    if node.op_type == "BitCast":
+        return any(v.owner is not None and isinstance(v.owner.op, BitsAs) for v in results)
     if _is_product_of_scales(node, given) or _is_scaled_weight(node, given):
         return True
     if _is_padded_by_size(node, given[0], attributes):
@@ -229,7 +275,9 @@ def _is_kept(
     return len(set(given)) == len(given) and _is_formula(given, results)
 
 
-def _has_kernel(node: ir.Node, attributes: Mapping[str, Any]) -> bool:
+def _has_kernel(
+    node: ir.Node, operands: Sequence[Variable | None], attributes: Mapping[str, Any]
+) -> bool:
     """Return whether ONNX Runtime computes this case of an operator that is kept."""
     if node.op_type in _RECURRENT:
         return not attributes.get("layout")  # it has no batches in front
@@ -237,6 +285,8 @@ def _has_kernel(node: ir.Node, attributes: Mapping[str, Any]) -> bool:
         # It returns other scores beside past keys, and takes no lengths with some masks.
         has_scores = len(node.outputs) > 3 and node.outputs[3].name != ""
         return not has_scores and not any(node.inputs[6:7])
+    if node.op_type == "OneHot":
+        return tuple(v.type.dtype for v in operands if v is not None) in _ONE_HOT
     if node.op_type == "MaxUnpool":
         return not any(node.inputs[2:3])  # it writes to other places of a given shape
     return attributes.get("coordinate_transformation_mode") != "align_corners"

@@ -1,6 +1,6 @@
 """Types of few bits, which PyTensor has no arrays of: their numbers in wider arrays.
 
-Numbers of bfloat16 and of the floats of 8 and 4 bits are numbers of float32, integers of 4 and 2
+Numbers of bfloat16 and of the floats of 8, 6 and 4 bits are numbers of float32, integers of 4 and 2
 bits are numbers of int8 or uint8. A variable of such numbers is marked with its type, and the
 result of each operation is rounded to its type, as runtimes do that compute in wider registers.
 """
@@ -29,6 +29,8 @@ _FLOATS = {
     ir.DataType.FLOAT8E5M2: ml_dtypes.float8_e5m2,
     ir.DataType.FLOAT8E5M2FNUZ: ml_dtypes.float8_e5m2fnuz,
     ir.DataType.FLOAT8E8M0: ml_dtypes.float8_e8m0fnu,
+    ir.DataType.FLOAT6E2M3: ml_dtypes.float6_e2m3fn,
+    ir.DataType.FLOAT6E3M2: ml_dtypes.float6_e3m2fn,
     ir.DataType.FLOAT4E2M1: ml_dtypes.float4_e2m1fn,
 }
 _INTS = {
@@ -39,6 +41,8 @@ _INTS = {
 }
 NARROW: Mapping[ir.DataType, Any] = {**_FLOATS, **_INTS}
 """The types, with NumPy's dtypes for them."""
+_FINITE = frozenset({ir.DataType.FLOAT4E2M1, ir.DataType.FLOAT6E2M3, ir.DataType.FLOAT6E3M2})
+"""Types without infinities and NaN."""
 _TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype")
 _WITH_TYPE = (*_TYPE_ATTRIBUTES, "value")
 _TYPED_BY_TENSOR = ("Constant", "ConstantOfShape")
@@ -266,9 +270,9 @@ def _nearest(x: TensorVariable, dtype: ir.DataType, saturates: bool) -> TensorVa
     most = form.largest
     if dtype == ir.DataType.BFLOAT16:
         size = pt.switch(size > most, np.inf, size)
-    elif dtype == ir.DataType.FLOAT4E2M1 or saturates:
+    elif dtype in _FINITE or saturates:
         size = pt.switch(size > most, most, size)
-        if dtype == ir.DataType.FLOAT4E2M1:
+        if dtype in _FINITE:
             size = pt.switch(pt.isnan(size), 0.0, size)
     else:
         beyond = np.inf if dtype == ir.DataType.FLOAT8E5M2 else np.nan

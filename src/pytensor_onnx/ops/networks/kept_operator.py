@@ -24,19 +24,27 @@ from pytensor_onnx.ops.networks.network_op import NetworkOp
 if TYPE_CHECKING:
     from pytensor_onnx.graph.builder import Builder
 
-_UNCHANGED_SINCE = {
+UNCHANGED_SINCE = {
     ("", "AveragePool"): 7,
+    ("", "BitShift"): 11,
+    ("", "Compress"): 11,
     ("", "Conv"): 1,
     ("", "ConvInteger"): 10,
     ("", "DequantizeLinear"): 10,
     ("", "GRU"): 7,
     ("", "LSTM"): 7,
     ("", "MaxPool"): 8,
+    ("", "Mod"): 13,
+    ("", "OneHot"): 11,
     ("", "Pad"): 11,
     ("", "QLinearMatMul"): 10,
     ("", "QuantizeLinear"): 10,
     ("", "RNN"): 7,
+    ("", "Range"): 11,
+    ("", "ReduceLogSum"): 18,
+    ("", "ReduceLogSumExp"): 18,
     ("", "Resize"): 13,
+    ("", "ReverseSequence"): 10,
     ("", "ScatterElements"): 11,
     ("", "ScatterND"): 11,
     ("ai.onnx.ml", "TreeEnsembleClassifier"): 1,
@@ -46,6 +54,7 @@ _UNCHANGED_SINCE = {
 
 _OF_FEW_RUNTIMES = frozenset(
     {"ConvInteger", "DequantizeLinear", "DynamicQuantizeLinear", "GRU", "LSTM", "MatMulInteger"}
+    | {"BitCast", "CausalConvWithState", "LinearAttention"}
     | {"Pad", "QLinearConv", "QLinearMatMul", "QuantizeLinear", "RNN"}
 )
 """Operators of the standard that runtimes of other makers lack, or have in part."""
@@ -113,7 +122,7 @@ class ImportedNode:
             return self.domain == MICROSOFT and version == self.since
         if schema.since_version == self.since:
             return True
-        first = _UNCHANGED_SINCE.get((self.domain, self.operator), schema.since_version)
+        first = UNCHANGED_SINCE.get((self.domain, self.operator), schema.since_version)
         is_newer = first <= self.since < schema.since_version
         return is_newer and self.attributes.keys() <= schema.attributes.keys()
 
