@@ -37,7 +37,6 @@ from pytensor_onnx.ops.networks.kept_operator import (
     KeptOperator,
     note_origin,
 )
-from pytensor_onnx.targets.kernel_tables import allowed_dtypes
 
 type Rebuild = Callable[[Sequence[Any], Mapping[str, Any]], Sequence[Variable]]
 
@@ -71,6 +70,7 @@ _ONE_HOT = frozenset(
     | {("int64", "int64", "float32"), ("int64", "int64", "int64")}
 )
 """Dtypes of indices, depth and values for which ONNX Runtime has a kernel of OneHot."""
+_OF_SCHEMAS = {"float32": "float", "float64": "double"}
 _NEW_OPSET = 27
 """First opset that the promised version of ONNX Runtime does not know."""
 _WINDOWS = frozenset({"AveragePool", "Conv", "MaxPool"})
@@ -200,13 +200,16 @@ def _takes(node: ir.Node, version: int, operands: Sequence[Variable | None]) -> 
     schema = schema_of(node.op_type, version, "")
     if schema is None or not node.attributes.keys() <= schema.attributes.keys():
         return False
-    names = [schema.inputs[min(i, len(schema.inputs) - 1)].type_str for i in range(len(operands))]
-    return all(
-        ir.DataType.from_numpy(np.dtype(v.type.dtype))
-        in allowed_dtypes(node.op_type, version, name)
-        for v, name in zip(operands, names, strict=True)
-        if v is not None
-    )
+    last = len(schema.inputs) - 1
+    allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+    for position, variable in enumerate(operands):
+        if variable is None:
+            continue
+        name = schema.inputs[min(position, last)].type_str
+        dtype = variable.type.dtype
+        if f"tensor({_OF_SCHEMAS.get(dtype, dtype)})" not in allowed.get(name, [name]):
+            return False
+    return True
 
 
 def _is_estimator(node: ir.Node, operands: Sequence[Variable | None]) -> bool:
