@@ -52,6 +52,9 @@ def assert_as_runtime(model, feed, rtol):
         ((1, 2, 4, 5, 6), (2, 2, 2, 2, 2), {}),
         ((0, 3, 8, 9), (4, 3, 3, 3), {}),
         ((2, 3, 4, 4), (7, 3, 1, 1), {}),
+        ((2, 3, 7, 6), (4, 3, 2, 3), {"auto_pad": "SAME_UPPER", "strides": [2, 1]}),
+        ((2, 3, 7, 6), (4, 3, 4, 2), {"auto_pad": "SAME_LOWER", "strides": [1, 2]}),
+        ((2, 3, 7, 6), (4, 3, 2, 3), {"auto_pad": "VALID"}),
     ],
 )
 def test_a_convolution_is_a_product(x, w, attributes):
@@ -70,15 +73,48 @@ def test_a_larger_convolution_is_written_where_nothing_else_runs_it(monkeypatch)
     model, _ = model_of("Conv", ((1, 3, 8, 8), (4, 3, 3, 3)), {})
     with written_layers.of_any_size():
         assert fuse(model.SerializeToString(), every_size=True).is_whole
-    monkeypatch.setattr(written_layers, "MOST_OF_ANY", 1000)
+    monkeypatch.setattr(written_layers, "MOST_OF_ANY", 900)
     with written_layers.of_any_size():
         assert not fuse(model.SerializeToString(), every_size=True).is_whole
 
 
-def test_windows_of_an_array_of_unknown_rank_stay():
+def without_sizes(model, is_ranked):
+    """Return a model whose first input has unknown sizes, and an unknown rank unless it has one."""
+    shape = model.graph.input[0].type.tensor_type.shape
+    for i, size in enumerate(shape.dim):
+        size.dim_param = f"n{i}"
+    if not is_ranked:
+        model.graph.input[0].type.tensor_type.ClearField("shape")
+    return model
+
+
+@pytest.mark.parametrize(
+    ("operator", "shapes", "attributes"),
+    [
+        ("Conv", ((2, 3, 8, 9), (4, 3, 3, 3), (4,)), {}),
+        (
+            "Conv",
+            ((1, 4, 8, 9), (6, 2, 3, 2)),
+            {"pads": [1, 0, 2, 1], "strides": [2, 3], "group": 2},
+        ),
+        ("Conv", ((2, 3, 11), (5, 3, 4)), {"strides": [3], "dilations": [2]}),
+        ("Conv", ((1, 2, 4, 5, 6), (2, 2, 2, 2, 2)), {"strides": [1, 2, 3]}),
+        ("MaxPool", ((2, 3, 9, 7),), {"kernel_shape": [3, 2], "strides": [2, 1]}),
+        ("AveragePool", ((2, 3, 10),), {"kernel_shape": [3], "strides": [2]}),
+    ],
+)
+@pytest.mark.parametrize("is_ranked", [True, False])
+def test_windows_of_sizes_that_a_call_gives(operator, shapes, attributes, is_ranked):
+    model, feed = model_of(operator, shapes, attributes)
+    [expected] = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feed)
+    with written_layers.of_any_size():
+        found = run_tape(without_sizes(model, is_ranked), feed)
+    np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-5)
+
+
+def test_windows_that_may_be_large_stay_with_the_runtime():
     model, _ = model_of("MaxPool", ((1, 3, 8, 8),), {"kernel_shape": [2, 2]})
-    model.graph.input[0].type.tensor_type.ClearField("shape")
-    assert not fuse(model.SerializeToString(), every_size=True).is_whole
+    assert not fuse(without_sizes(model, True).SerializeToString(), every_size=True).is_whole
 
 
 @pytest.mark.parametrize("slope", [(1,), (3, 1, 1), (1, 3, 4, 5)])
@@ -98,6 +134,7 @@ def test_sessions_leave_convolutions_to_the_runtime():
         ((1, 3, 9, 7), {"kernel_shape": [3, 2], "pads": [1, 1, 2, 0], "strides": [2, 1]}),
         ((3, 2, 10), {"kernel_shape": [3], "strides": [2]}),
         ((0, 3, 8, 8), {"kernel_shape": [2, 2]}),
+        ((1, 2, 5, 5), {"kernel_shape": [2, 2], "strides": [2, 2], "auto_pad": "SAME_UPPER"}),
     ],
 )
 def test_a_pool_is_a_reduction(shape, attributes):
@@ -105,6 +142,29 @@ def test_a_pool_is_a_reduction(shape, attributes):
     assert_as_runtime(*model_of("AveragePool", [shape], attributes), 1e-6)
     included = attributes | {"count_include_pad": 1}
     assert_as_runtime(*model_of("AveragePool", [shape], included), 1e-6)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 5, 4), (1, 2, 7), (0, 3, 4, 4)])
+def test_a_global_pool_is_a_reduction(shape):
+    assert_as_runtime(*model_of("GlobalMaxPool", [shape], {}), 0)
+    assert_as_runtime(*model_of("GlobalAveragePool", [shape], {}), 1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_batch_normalization_is_a_line(dtype):
+    model, feed = model_of("BatchNormalization", [(2, 3, 4, 5)], {"epsilon": 0.01}, dtype)
+    kind = model.graph.input[0].type.tensor_type.elem_type
+    for name in ("scale", "shift", "mean", "variance"):
+        model.graph.node[0].input.append(name)
+        model.graph.input.append(helper.make_tensor_value_info(name, kind, [3]))
+        feed[name] = RNG.uniform(0.5, 2, 3).astype(dtype)
+    assert_as_runtime(model, feed, 2e-6)
+
+
+def test_a_hard_sigmoid_is_clipped():
+    model, feed = model_of("HardSigmoid", [(2, 30)], {"alpha": 0.3, "beta": 0.4})
+    feed["x"][0, :3] = [np.inf, -np.inf, 0]
+    assert_as_runtime(model, feed, 1e-6)
 
 
 def test_maxima_of_infinities_and_bytes():
@@ -120,9 +180,8 @@ def test_maxima_of_infinities_and_bytes():
     np.testing.assert_array_equal(run_tape(model, feed)[0, 0], expected)
 
 
-@pytest.mark.parametrize("attributes", [{"ceil_mode": 1}, {"auto_pad": "SAME_UPPER"}])
-def test_pools_of_other_sizes_stay(attributes):
-    given = attributes | {"kernel_shape": [2, 2], "strides": [2, 2]}
+def test_pools_of_sizes_that_are_rounded_up_stay():
+    given = {"ceil_mode": 1, "kernel_shape": [2, 2], "strides": [2, 2]}
     model, _ = model_of("MaxPool", [(1, 2, 5, 5)], given)
     fusion = fuse(model.SerializeToString(), every_size=True)
     assert any("MaxPool" in line for line in fusion.lines())

@@ -181,8 +181,8 @@ class _Layer(WrittenNodes):
 
 MOST_PRODUCTS = 1 << 22
 """Products of the largest convolution of an example: larger ones are faster in ONNX Runtime."""
-MOST_OF_ANY = 1 << 25
-"""The same where nothing else runs it: windows of larger ones take too much memory."""
+MOST_OF_ANY = 1 << 24
+"""Elements of all windows where nothing else runs it: those of larger ones take too much memory."""
 _IS_LIMITED = ContextVar("is_limited", default=True)
 
 
@@ -202,25 +202,75 @@ _OF_MAXIMA = (*FLOATS, onnx.TensorProto.UINT8)
 def write_windows(node: onnx.NodeProto, scope: Scope) -> list[onnx.NodeProto] | None:
     """Return the nodes of a convolution or a pool; None where it stays.
 
-    It stays where sizes but those of the batch are unknown, where sizes are rounded up, and where
-    the places of maxima are used.
+    It stays where sizes are rounded up, where the places of maxima are used, where padding follows
+    from unknown sizes, and where unknown sizes may be large ones.
     """
     attributes = attributes_of(node)
     shape = scope.shape(node.input[0])
     weights = scope.shape(node.input[1]) if node.op_type == "Conv" else None
     kernel = weights[2:] if weights else attributes.get("kernel_shape")
-    sizes = [*(shape or [None])[1:], *(weights or ()), *(kernel or [None])]
-    is_default = attributes["auto_pad"] == "NOTSET"
+    if not kernel or None in (*kernel, *(weights or ())):
+        return None
+    sizes = [None] * len(kernel) if shape is None else shape[2:]
+    is_default = None not in sizes or attributes["auto_pad"] in {"NOTSET", "VALID"}
     is_default &= not attributes.get("ceil_mode", 0)
     is_default &= not any(_is_used(name, scope.graph) for name in node.output[1:])
+    # Numbers of elements without pads need the sizes.
+    is_default &= None not in sizes or not any(attributes.get("pads", [])) or bool(weights)
     dtypes = _OF_MAXIMA if node.op_type == "MaxPool" else FLOATS
-    if not is_default or shape is None or None in sizes or scope.dtype(node.input[0]) not in dtypes:
+    if not is_default or scope.dtype(node.input[0]) not in dtypes:
         return None
-    assert kernel is not None
-    made = _Windows(node, scope.dtype(node.input[0]), shape[1:], kernel, attributes)
+    if None in sizes and _IS_LIMITED.get():
+        return None
+    made = _Windows(node, scope.dtype(node.input[0]), sizes, kernel, attributes)
     if weights is None:
         return made.pool(attributes)
     return made.convolution(weights, attributes["group"])
+
+
+def write_global_pool(node: onnx.NodeProto, scope: Scope) -> list[onnx.NodeProto] | None:
+    """Return the nodes of a pool over all places; None where the number of axes is unknown."""
+    shape = scope.shape(node.input[0])
+    if shape is None or scope.dtype(node.input[0]) not in FLOATS:
+        return None
+    made = WrittenNodes(node)
+    axes = made.constant(range(2, len(shape)))
+    is_max = node.op_type == "GlobalMaxPool"
+    made.returns("ReduceMax" if is_max else "ReduceMean", node.input[0], axes, keepdims=1)
+    return made.made
+
+
+def write_normalization(node: onnx.NodeProto, scope: Scope) -> list[onnx.NodeProto] | None:
+    """Return the nodes of a batch normalization by stored moments."""
+    attributes, sizes = attributes_of(node), scope.shape(node.input[0])
+    dtype = scope.dtype(node.input[0])
+    if sizes is None or attributes.get("training_mode", 0) or dtype not in FLOATS:
+        return None
+    made = WrittenNodes(node)
+    shape = made.constant([-1] + [1] * (len(sizes) - 2))
+    x, scale, shift, mean, variance = node.input
+    epsilon = made.constant(attributes["epsilon"], helper.tensor_dtype_to_np_dtype(dtype))
+    deviation = made.emit("Sqrt", made.emit("Add", variance, epsilon))
+    factor = made.emit("Div", scale, deviation)
+    rest = made.emit("Sub", shift, made.emit("Mul", mean, factor))
+    product = made.emit("Mul", x, made.emit("Reshape", factor, shape))
+    made.returns("Add", product, made.emit("Reshape", rest, shape))
+    return made.made
+
+
+def write_hard_sigmoid(node: onnx.NodeProto, scope: Scope) -> list[onnx.NodeProto] | None:
+    """Return the nodes of a line that is clipped to the interval from 0 to 1."""
+    dtype = scope.dtype(node.input[0])
+    if dtype not in FLOATS:
+        return None
+    attributes, made = attributes_of(node), WrittenNodes(node)
+    number = helper.tensor_dtype_to_np_dtype(dtype)
+    slope, start, low, high = (
+        made.constant(x, number) for x in (attributes["alpha"], attributes["beta"], 0, 1)
+    )
+    line = made.emit("Add", made.emit("Mul", node.input[0], slope), start)
+    made.returns("Min", made.emit("Max", line, low), high)
+    return made.made
 
 
 def _is_used(name: str, graph: onnx.GraphProto) -> bool:
@@ -229,7 +279,7 @@ def _is_used(name: str, graph: onnx.GraphProto) -> bool:
 
 
 class _Windows(WrittenNodes):
-    """Windows of an array of given sizes without the batch."""
+    """Windows of an array, whose sizes but those of the kernel may be unknown."""
 
     def __init__(
         self,
@@ -241,12 +291,13 @@ class _Windows(WrittenNodes):
     ) -> None:
         super().__init__(node)
         self.dtype = helper.tensor_dtype_to_np_dtype(dtype)
-        self.channels, *self.sizes = map(int, sizes)
         self.kernel = list(map(int, kernel))
         axes = len(self.kernel)
         self.strides = attributes.get("strides", [1] * axes)
         self.dilations = attributes.get("dilations", [1] * axes)
-        self.pads = attributes.get("pads", [0] * 2 * axes)
+        self.is_known = None not in sizes
+        self.sizes = [int(n or 0) for n in sizes]
+        self.pads = self.same_pads(attributes["auto_pad"]) or attributes.get("pads", [0] * 2 * axes)
         self.padded = [n + sum(self.pads[a::axes]) for a, n in enumerate(self.sizes)]
         self.out = [
             (n - d * (k - 1) - 1) // s + 1
@@ -254,6 +305,18 @@ class _Windows(WrittenNodes):
                 self.padded, self.kernel, self.strides, self.dilations, strict=True
             )
         ]
+
+    def same_pads(self, kind: str) -> list[int]:
+        """Return the pads that keep sizes but for strides, nothing for pads of another kind."""
+        if not kind.startswith("SAME"):
+            return []
+        spans = [d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilations, strict=True)]
+        sums = [
+            max(-(-n // s) * s - s + span - n, 0)
+            for n, s, span in zip(self.sizes, self.strides, spans, strict=True)
+        ]
+        less, more = [n // 2 for n in sums], [n - n // 2 for n in sums]
+        return less + more if kind == "SAME_UPPER" else more + less
 
     def places(self) -> list[np.ndarray]:
         """Return, for each axis, the places of elements by position in the kernel and window."""
@@ -268,30 +331,75 @@ class _Windows(WrittenNodes):
         if any(self.pads):
             pads = [0, 0, *self.pads[:axes], 0, 0, *self.pads[axes:]]
             x = self.emit("Pad", x, self.constant(pads), self.constant(beyond, self.dtype))
-        flat = self.emit("Reshape", x, self.constant([0, self.channels, math.prod(self.padded)]))
-        index = ""
+        flat = self.emit("Reshape", x, self.constant([0, 0, self.number(self.padded)]))
+        rows = self.known_rows() if self.is_known else self.computed_rows(x)
+        index = rows[0]
+        for others in rows[1:]:
+            index = self.emit("Add", index, others)
+        return self.emit("Gather", flat, self.emit("Reshape", index, self.constant([-1])), axis=2)
+
+    def known_rows(self) -> list[str]:
+        """Return, for each axis, the places in the flat array, along two axes of their own."""
+        axes, rows = len(self.kernel), []
         for axis, places in enumerate(self.places()):
             shape = [1] * 2 * axes
             shape[axis], shape[axes + axis] = places.shape
-            rows = self.constant((places * math.prod(self.padded[axis + 1 :])).reshape(shape))
-            index = self.emit("Add", index, rows) if index else rows
-        index = self.emit("Reshape", index, self.constant([-1]))
-        return self.emit("Gather", flat, index, axis=2)
+            steps = places * math.prod(self.padded[axis + 1 :])
+            rows.append(self.constant(steps.reshape(shape)))
+        return rows
+
+    def computed_rows(self, x: str) -> list[str]:
+        """Return the same of an array whose sizes are known at a call; `out_sizes` has theirs."""
+        axes = len(self.kernel)
+        sizes = [self.emit("Shape", x, start=2 + a, end=3 + a) for a in range(axes)]
+        self.out_sizes, rows, width = list[str](), list[str](), ""
+        for axis in reversed(range(axes)):
+            k, s, d = self.kernel[axis], self.strides[axis], self.dilations[axis]
+            free = self.emit("Sub", sizes[axis], self.constant([d * (k - 1) + 1]))
+            count = self.emit("Add", self.emit("Div", free, self.constant([s])), self.constant([1]))
+            zero, one = self.constant(0), self.constant(1)
+            starts = self.emit("Range", zero, self.emit("Squeeze", count, self.constant([0])), one)
+            shape = [1] * 2 * axes
+            shape[axes + axis] = -1
+            starts = self.emit(
+                "Reshape", self.emit("Mul", starts, self.constant(s)), self.constant(shape)
+            )
+            shape[axis], shape[axes + axis] = k, 1
+            offsets = self.constant((np.arange(k) * d).reshape(shape))
+            places = self.emit("Add", offsets, starts)
+            rows.insert(0, self.emit("Mul", places, width) if width else places)
+            width = self.emit("Mul", width, sizes[axis]) if width else sizes[axis]
+            self.out_sizes.insert(0, count)
+        return rows
+
+    def number(self, sizes: list[int]) -> int:
+        """Return the number of places of sizes; -1, which is any, where they are unknown."""
+        return math.prod(sizes) if self.is_known else -1
+
+    def shape_of(self, *channels: int) -> str:
+        """Return the shape of the result, as a value."""
+        if self.is_known:
+            return self.constant([0, *channels, *self.out])
+        return self.emit("Concat", self.constant([0, *channels]), *self.out_sizes, axis=0)
 
     def convolution(self, weights: Sequence[Any], groups: int) -> list[onnx.NodeProto] | None:
         """Return the nodes of a convolution, None of a large one."""
         maps, of_group, places = weights[0], math.prod(weights[1:]), math.prod(self.out)
-        most = MOST_PRODUCTS if _IS_LIMITED.get() else MOST_OF_ANY
-        if maps * of_group * places > most or min(self.out) < 1:
+        is_large = (
+            maps * of_group * places > MOST_PRODUCTS
+            if _IS_LIMITED.get()
+            else groups * of_group * places > MOST_OF_ANY
+        )
+        if self.is_known and (is_large or min(self.out) < 1):
             return None
-        columns = self.constant([0, groups, of_group, places])
+        columns = self.constant([0, groups, of_group, self.number(self.out)])
         columns = self.emit("Reshape", self.gathered(0), columns)
         rows = self.constant([groups, maps // groups, of_group])
         rows = self.emit("Reshape", self.node.input[1], rows)
         y = self.emit("MatMul", rows, columns)
-        y = self.emit("Reshape", y, self.constant([0, maps, *self.out]))
+        y = self.emit("Reshape", y, self.shape_of(maps))
         if self.given(2):
-            shape = self.constant([maps] + [1] * len(self.out))
+            shape = self.constant([maps] + [1] * len(self.kernel))
             self.returns("Add", y, self.emit("Reshape", self.given(2), shape))
         else:
             self.returns("Identity", y)
@@ -299,18 +407,19 @@ class _Windows(WrittenNodes):
 
     def pool(self, attributes: dict[str, Any]) -> list[onnx.NodeProto] | None:
         """Return the nodes of a pool."""
-        if min(self.out) < 1:
+        if self.is_known and min(self.out) < 1:
             return None
         is_max = self.node.op_type == "MaxPool"
         x = self.gathered(-np.inf if is_max and self.dtype.kind == "f" else 0)
-        windows = [0, self.channels, math.prod(self.kernel), math.prod(self.out)]
+        windows = [0, 0, math.prod(self.kernel), self.number(self.out)]
         x = self.emit("Reshape", x, self.constant(windows))
         axis = self.constant([2])
         x = self.emit("ReduceMax" if is_max else "ReduceSum", x, axis, keepdims=0)
         if not is_max:
-            inside = self.elements() if not attributes["count_include_pad"] else windows[2]
+            is_outside = any(self.pads) and not attributes["count_include_pad"]
+            inside = self.elements() if is_outside else windows[2]
             x = self.emit("Div", x, self.constant(inside, self.dtype))
-        self.returns("Reshape", x, self.constant([0, self.channels, *self.out]))
+        self.returns("Reshape", x, self.shape_of(0))
         return self.made
 
     def elements(self) -> np.ndarray:
@@ -324,7 +433,11 @@ class _Windows(WrittenNodes):
 
 _WRITERS: dict[str, Callable[[onnx.NodeProto, Scope], list[onnx.NodeProto] | None]] = {
     "AveragePool": write_windows,
+    "BatchNormalization": write_normalization,
     "Conv": write_windows,
+    "GlobalAveragePool": write_global_pool,
+    "GlobalMaxPool": write_global_pool,
+    "HardSigmoid": write_hard_sigmoid,
     "GRU": write_recurrence,
     "LSTM": write_recurrence,
     "MaxPool": write_windows,
