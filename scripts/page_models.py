@@ -1,7 +1,9 @@
-"""Models of pages that nobody described: six of PyMC users, three networks, three others."""
+"""Models of pages that nobody described: six of PyMC users, three networks of packages, others."""
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,16 +12,24 @@ import pytensor
 import pytensor.tensor as pt
 
 import pytensor_onnx.pymc as po
-from pytensor_onnx import ONNXProgram, export_onnx, export_training_step
+from pytensor_onnx import ONNXProgram, export_onnx, export_training_step, from_onnx
 from scripts.page_detector import export_detector, trained_detector
+from scripts.real_files import FACE, MAGIKA, MAGIKA_CONFIG, SILERO
 
 MODELS: dict[str, Callable[[], Any]] = {}
 COUNTIES = ["Aitkin", "Anoka", "Becker", "Beltrami", "Benton", "Big Stone"]
 SCHOOLS = ["Choate", "Deerfield", "Andover", "Exeter", "Hotchkiss", "Lawrenceville", "St. Paul's"]
 EFFECTS = [28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0]
 ERRORS = [15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0]
-RATE, WINDOW = 8000, 1024
-NOTES = ["C", "C sharp", "D", "E flat", "E", "F", "F sharp", "G", "A flat", "A", "B flat", "B"]
+FACE_SIDE, FACE_BOX = 48, (140, 120, 350, 330)
+
+
+@dataclass(frozen=True)
+class RealPage:
+    """A file of a package, and what its page needs beside it."""
+
+    file: Path
+    configuration: dict[str, Any]
 
 
 def model(make: Callable[[], Any]) -> Callable[[], Any]:
@@ -231,18 +241,48 @@ def digits() -> ONNXProgram:
 
 
 @model
-def notes() -> ONNXProgram:
-    """The note of a sound, by filters of two octaves."""
-    sound = pt.tensor("sound", shape=(1, WINDOW), dtype="float32")
-    frequencies = 440 * 2.0 ** ((np.arange(24) - 9) / 12)
-    phases = 2 * np.pi * np.outer(np.arange(WINDOW) / RATE, frequencies)
-    window = np.hanning(WINDOW)[:, None]
-    waves = [(window * f(phases)).astype("float32") for f in (np.cos, np.sin)]
-    power = sum((sound @ wave) ** 2 for wave in waves)
-    share = power / (power.sum(axis=1, keepdims=True) + np.float32(1e-6))
-    note = pt.special.softmax(np.float32(8) * share, axis=1)
-    program = export_onnx([sound], {"note": note}, target="web", verify=False)
-    names = [f"{name} {octave}" for octave in (4, 5) for name in NOTES]
-    program.model.metadata_props["names"] = json.dumps(names)
-    program.model.metadata_props["sample_rate"] = str(RATE)
+def file_types() -> RealPage:
+    """The kind of a file, by Google's Magika and the configuration in its package."""
+    facts = json.loads(MAGIKA_CONFIG.path().read_text())
+    return RealPage(MAGIKA.path(), {"title": "Which kind of file is this?", **facts})
+
+
+@model
+def speech() -> RealPage:
+    """Whether somebody speaks in a sound, by Silero's detector of voices."""
+    facts = {"names": ["speech"], "sample_rate": 16_000, "window": 576, "hop": 512}
+    return RealPage(SILERO.path(), {"title": "Is somebody speaking?", **facts})
+
+
+@model
+def face() -> ONNXProgram:
+    """Eyes, nose and mouth of a face, by the last network of MTCNN."""
+    image = pt.tensor("image", shape=(1, FACE_SIDE, FACE_SIDE, 3), dtype="float32")
+    # The network takes colours from -1 to 1, and the width before the height.
+    taken = ((255 * image - 127.5) / 128).astype("float32").transpose(0, 2, 1, 3)
+    _, places, shares = from_onnx(FACE.path(), inputs={"input_3": taken}).outputs
+    program = export_onnx(
+        [image],
+        {"key_points": places, "probability": shares},
+        example_inputs=[portrait()],
+        target="web",
+        verify=False,
+    )
+    program.model.graph.name = "Eyes, nose and mouth of a face"
+    program.model.metadata_props["names"] = json.dumps(["no face", "a face"])
+    corners = [f"{side} corner of the mouth" for side in ("left", "right")]
+    program.model.metadata_props["keypoints"] = json.dumps(
+        ["left eye", "right eye", "nose", *corners]
+    )
     return program
+
+
+def portrait() -> np.ndarray:
+    """Return the face of Grace Hopper, of a picture of the US Navy that Matplotlib has."""
+    from matplotlib.cbook import get_sample_data
+    from PIL import Image
+
+    with get_sample_data("grace_hopper.jpg") as opened:
+        picture = Image.open(opened).convert("RGB").crop(FACE_BOX)
+    small = picture.resize((FACE_SIDE, FACE_SIDE), Image.Resampling.BOX)
+    return (np.asarray(small, "float32") / 255).round(3)[None]

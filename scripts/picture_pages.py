@@ -8,6 +8,7 @@ prints its size, the milliseconds from opening to the first result, and what its
 
 import argparse
 import io
+import json
 import re
 import shutil
 import tempfile
@@ -18,7 +19,8 @@ from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
 from pytensor_onnx.cli.exported_pages import program_of
-from scripts.page_models import MODELS
+from pytensor_onnx.web.site import make_page
+from scripts.page_models import MODELS, RealPage
 from scripts.picture_demos import draw_three
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
@@ -30,7 +32,12 @@ LEARNING = 4000
 
 def write_page(name: str, folder: Path) -> Path:
     """Write the page of a model to a folder, as `pytensor-onnx web` makes it."""
-    return program_of(MODELS[name]()).page().save(folder / f"{name}.html")
+    value, target = MODELS[name](), folder / f"{name}.html"
+    if not isinstance(value, RealPage):
+        return program_of(value).page().save(target)
+    beside = folder / f"{name}.json"
+    beside.write_text(json.dumps(value.configuration), encoding="utf-8")
+    return make_page(value.file, page={"configuration": str(beside)}).save(target)
 
 
 def use(page: Page, name: str) -> None:

@@ -165,6 +165,7 @@ def test_a_hard_sigmoid_is_clipped():
     model, feed = model_of("HardSigmoid", [(2, 30)], {"alpha": 0.3, "beta": 0.4})
     feed["x"][0, :3] = [np.inf, -np.inf, 0]
     assert_as_runtime(model, feed, 1e-6)
+    assert_as_runtime(*model_of("HardSwish", [(2, 30)], {}), 1e-6)
 
 
 def test_maxima_of_infinities_and_bytes():

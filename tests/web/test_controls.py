@@ -27,7 +27,8 @@ def value(dims, dtype="FLOAT", name="x"):
         ([1, 1, 28, 28], "FLOAT", "drawing"),
         ([1, 1, 128, 128], "FLOAT", "image"),
         ([1, 25, 96], "FLOAT", "table"),
-        (["n", 50, 155, 3], "FLOAT", "table"),
+        (["n", 50, 155, 3], "FLOAT", "image"),
+        (["n", 50, 155, 4], "FLOAT", "table"),
         (["a", "b", 4], "FLOAT", "table"),
     ],
 )

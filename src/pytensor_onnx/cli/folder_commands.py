@@ -133,6 +133,11 @@ class _FileOrObject(click.ParamType):
 @click.option("--page", type=FILE, help="YAML file: title, text, inputs, outputs.")
 @click.option("--state", type=FILE, help="First state of a model that updates one.")
 @click.option(
+    "--config",
+    type=FILE,
+    help="File beside the model, in JSON or a class in each line: names of classes, preprocessing.",
+)
+@click.option(
     "--engine",
     type=click.Choice(("auto", "tape", "onnxruntime")),
     default="auto",
@@ -164,6 +169,7 @@ def web(
     single_file: bool,
     page: Path | None,
     state: Path | None,
+    config: Path | None,
     engine: Engine,
     runtime: RuntimeSource,
     force: bool,
@@ -188,7 +194,7 @@ def web(
         raise PyTensorONNXError("one file has a tape and needs no server: name a folder, -o site")
     if page:
         require("web", "--page")
-    request = PageRequest(target, page, state, engine, runtime, webgpu, single_file, force)
+    request = PageRequest(target, page, state, config, engine, runtime, webgpu, single_file, force)
     described = _write(model, request)
     _report(described, request, as_json)
     if watch:
@@ -216,6 +222,7 @@ class PageRequest:
     target: Path
     page: Path | None
     state: Path | None
+    config: Path | None
     engine: Engine
     runtime: RuntimeSource
     webgpu: bool
@@ -242,7 +249,9 @@ def _write(model: Path | str, request: PageRequest) -> dict[str, Any]:
         else:
             file = model
         is_sampler = _is_sampler(read_model(file))
-        description = read_description(request.page) if request.page else None
+        description = read_description(request.page) if request.page else {}
+        if request.config:
+            description["configuration"] = str(request.config)
         target = request.target
         if request.single_file:
             if target.exists() and not request.force:
@@ -337,7 +346,7 @@ def page_program(name: str) -> Any:
 
 def _watch(model: Path | str, request: PageRequest) -> None:
     """Write the page again, by a process of its own, when a source changes."""
-    sources = [request.page, request.state, Path(model)]
+    sources = [request.page, request.state, request.config, Path(model)]
     if isinstance(model, str):
         module = sys.modules[model.partition(":")[0]]
         sources[-1] = Path(str(module.__file__))

@@ -259,17 +259,21 @@ def write_normalization(node: onnx.NodeProto, scope: Scope) -> list[onnx.NodePro
 
 
 def write_hard_sigmoid(node: onnx.NodeProto, scope: Scope) -> list[onnx.NodeProto] | None:
-    """Return the nodes of a line that is clipped to the interval from 0 to 1."""
+    """Return the nodes of a line that is clipped between 0 and 1, or of it times its input."""
     dtype = scope.dtype(node.input[0])
     if dtype not in FLOATS:
         return None
     attributes, made = attributes_of(node), WrittenNodes(node)
     number = helper.tensor_dtype_to_np_dtype(dtype)
-    slope, start, low, high = (
-        made.constant(x, number) for x in (attributes["alpha"], attributes["beta"], 0, 1)
-    )
-    line = made.emit("Add", made.emit("Mul", node.input[0], slope), start)
-    made.returns("Min", made.emit("Max", line, low), high)
+    # A HardSwish has no attributes.
+    line = (attributes.get("alpha", 1 / 6), attributes.get("beta", 0.5))
+    slope, start, low, high = (made.constant(x, number) for x in (*line, 0, 1))
+    clipped = made.emit("Add", made.emit("Mul", node.input[0], slope), start)
+    clipped = made.emit("Max", clipped, low)
+    if node.op_type == "HardSwish":
+        made.returns("Mul", node.input[0], made.emit("Min", clipped, high))
+    else:
+        made.returns("Min", clipped, high)
     return made.made
 
 
@@ -438,6 +442,7 @@ _WRITERS: dict[str, Callable[[onnx.NodeProto, Scope], list[onnx.NodeProto] | Non
     "GlobalAveragePool": write_global_pool,
     "GlobalMaxPool": write_global_pool,
     "HardSigmoid": write_hard_sigmoid,
+    "HardSwish": write_hard_sigmoid,
     "GRU": write_recurrence,
     "LSTM": write_recurrence,
     "MaxPool": write_windows,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from math import prod
 from typing import Any
@@ -36,7 +37,11 @@ _NUMBERS = {
 }
 """Labels of the results of approximations that are shown."""
 
-_INTERNAL = frozenset(["", "main_graph", "main", "graph", "torch_jit", "model", "torch-jit-export"])
+_INTERNAL = re.compile(
+    r"|main(_graph)?|graph|model(_\d+)?|torch[_-]jit([_-]export)?|(tf2|keras2|jax2|paddle-)onnx|"
+    r"spox_graph|PaddlePaddle.*"
+)
+"""Names of graphs that exporters write."""
 
 
 def automatic_page(model: ir.Model, stem: str) -> dict[str, Any]:
@@ -79,9 +84,9 @@ def title_of(graph: ir.Graph, stem: str) -> str:
     >>> title_of(graph, "my_digits"), title_of(graph, "model")
     ('My digits', 'Digit from pixels')
     """
-    if (name := graph.name or "") not in _INTERNAL:
+    if not _INTERNAL.fullmatch(name := graph.name or ""):
         return name
-    if stem not in _INTERNAL:
+    if not _INTERNAL.fullmatch(stem):
         return capital(words(stem.replace("-", " ")))
     given, computed = (
         ", ".join(str(v.name) for v in values if v.name not in graph.initializers)

@@ -23,8 +23,9 @@ CONTROLS = {
     "checkbox": {"value", "more"},
     "seed": {"value", "size", "advance", "more"},
     "drawing": {"scale"},
-    "image": {"scale", "size", "example"},
-    "sound": {"rate"},
+    "image": {"scale", "size", "example", "layout", "mean", "std"},
+    "sound": {"rate", "hop", "window", "rows"},
+    "bytes": {"first", "last", "padding", "value"},
     "table": {"value", "columns", "example", "more"},
     "columns": {"value", "group", "labels", "column", "more"},
     "covariate": set[str](),
@@ -40,7 +41,9 @@ VIEWS = {
     "histogram": {"bins", "keep"},
     "table": {"columns"},
     "boxes": {"image", "labels", "threshold", "format"},
+    "points": {"image", "labels"},
     "picture": {"scale"},
+    "timeline": {"step", "percent", "labels"},
     "posterior": {"labels", "keep", "prior"},
     "summary": {"of", "keep"},
     "pairs": {"of", "keep"},
@@ -57,6 +60,7 @@ DTYPES = frozenset(
 """Dtypes that the page's scripts know."""
 
 _LARGEST_DRAWING = 64
+_LEAST_SIDE = 6
 _MOST_SLIDERS = 12
 _FEW = 32
 _MANY_CLASSES, _TOP = 12, 5
@@ -91,6 +95,8 @@ def describe_input(value: ir.Value, given: Mapping[str, Any], encoding: str | No
     has_list = isinstance(given.get("value"), list)
     kind = given.get("kind") or _control(name, dtype, dims, encoding, has_list=has_list)
     control = {"kind": kind, "label": name, **_checked(f"input {name}", kind, given, CONTROLS)}
+    if kind == "image" and len(dims) == 4 and dims[1] not in {1, 3} and dims[3] == 3:
+        control.setdefault("layout", "last")
     if kind == "table" and "value" not in control:
         control.setdefault("example", _example(dtype, dims))
     return {"name": name, "dtype": dtype, "dims": dims, "control": control}
@@ -124,12 +130,44 @@ def names_in(view: Mapping[str, Any]) -> list[str]:
 
 
 def is_probability(value: ir.Value) -> bool:
-    """Return whether a softmax or a sigmoid computes a value."""
+    """Return whether a softmax or a sigmoid computes a value, or a mean of such values."""
     node = value.producer()
-    while node is not None and (entry_of(node).moves == FIRST or node.op_type == "Cast"):
+    if node is None:
+        return False
+    if node.op_type.split("_")[0] in {"Softmax", "Sigmoid"} or _is_written_softmax(node):
+        return True
+    if node.op_type == "If":
+        bodies = (
+            x.as_graph() for x in node.attributes.values() if x.type == ir.AttributeType.GRAPH
+        )
+        return all(is_probability(body.outputs[value.index() or 0]) for body in bodies)
+    source = node.inputs[0] if node.inputs else None
+    return source is not None and _keeps_shares(node) and is_probability(source)
+
+
+def _keeps_shares(node: ir.Node) -> bool:
+    return entry_of(node).moves == FIRST or node.op_type in {"Cast", "Identity", "ReduceMean"}
+
+
+def _is_written_softmax(node: ir.Node) -> bool:
+    """Return whether a node divides exponentials by their sum."""
+    if node.op_type != "Div" or None in node.inputs:
+        return False
+    above, below = node.inputs[0], _origin(node.inputs[1])
+    exponential = above.producer() if above is not None else None
+    if exponential is None or below is None:
+        return False
+    is_sum = below.op_type == "ReduceSum" and below.inputs[0] is above
+    return is_sum and exponential.op_type == "Exp"
+
+
+def _origin(value: ir.Value | None) -> ir.Node | None:
+    """Return the node that computes the elements of a value."""
+    node = value.producer() if value is not None else None
+    while node is not None and entry_of(node).moves == FIRST:
         moved = node.inputs[0]
         node = moved.producer() if moved is not None else None
-    return node is not None and node.op_type.split("_")[0] in {"Softmax", "Sigmoid"}
+    return node
 
 
 def _dtype(value: ir.Value) -> str:
@@ -159,6 +197,8 @@ def _control(
             return "image"
         if dims[1] == 1:
             return "drawing"
+    if len(dims) == 4 and dims[3] == 3 and min(n or 0 for n in dims[1:3]) >= _LEAST_SIDE:
+        return "image"
     if (
         None not in dims[-1:]
         and dims.count(None) <= 1
@@ -255,4 +295,6 @@ def read_description(path: Path) -> dict[str, Any]:
     for entry in (content.get("inputs") or {}).values():
         if "example" in entry:
             entry["example"] = str(path.parent / str(entry["example"]))
+    if "configuration" in content:
+        content["configuration"] = str(path.parent / str(content["configuration"]))
     return content

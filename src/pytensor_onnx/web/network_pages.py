@@ -16,8 +16,17 @@ from pytensor_onnx.web.controls import is_probability, sizes_of
 
 _SOUND = re.compile(r"sound|audio|wave|speech|pcm\b", re.IGNORECASE)
 _PIXELS = re.compile(r"pixel|image|img|digit", re.IGNORECASE)
+_BYTES = re.compile(r"bytes|content|text", re.IGNORECASE)
 _RATE = re.compile(r"learning_rate|^lr$|^rate$")
-_SHORTEST_SOUND, _LEAST_SIDE = 128, 6
+_SAMPLE_RATE = re.compile(r"^(sr|(sample|sampling)_?rate)$", re.IGNORECASE)
+_INTERNAL = re.compile(
+    r"(input|output|x|y|dense|softmax|sigmoid|conv\w*d|fetch_name|save_infer_model.*|"
+    r"(serving_default|StatefulPartitionedCall).*|)[\W_\d]*"
+)
+"""Names that exporters make."""
+_NEXT = ("{}n", "{}N", "{}_n", "{}_next", "next_{}", "{}_out", "{}_new", "new_{}", "out_{}")
+"""Names of the next value of a state."""
+_SHORTEST_SOUND, _LEAST_SIDE, _FEWEST_BYTES = 128, 6, 16
 _USUAL_RATE, _USUAL_LEARNING = 16_000, 0.005
 _OF_BOXES = 6
 _REPEAT = 10
@@ -43,53 +52,167 @@ def network_page(model: ir.Model) -> dict[str, Any]:
     """Return the options of inputs and outputs that the sizes do not tell.
 
     Windows of sound and images in a row of pixels are known by their names, boxes by their sizes
-    beside an image, and classes by the metadata ``names``, ``classes`` or ``labels``, as exporters
-    write them. The metadata ``sample_rate`` is the number of samples in a second.
+    beside an image, and the rest by the metadata, as exporters or `read_configuration` write them:
+    names of classes and of key points, samples in a second, samples between two windows, means and
+    deviations of colours, and bytes of the beginning and the end of a file.
     """
-    graph, pairs = model.graph, state_pairs(model)
-    examples = stored_mapping(model.metadata_props, EXAMPLES)
-    given = [v for v in graph.inputs if v.name not in graph.initializers and v.name not in pairs]
-    inputs = {str(v.name): _input(v, model.metadata_props, examples) for v in given}
-    labels = class_names(model.metadata_props)
-    image = next((str(v.name) for v in given if _is_image(v)), None)
-    computed = [v for v in graph.outputs if v.name not in pairs.values()]
-    outputs = {str(v.name): _output(v, labels, image) for v in computed}
+    graph, facts, pairs = model.graph, model.metadata_props, state_pairs(model)
+    examples = stored_mapping(facts, EXAMPLES)
+    carried = carried_states(model)
+    free = [v for v in graph.inputs if v.name not in graph.initializers and v.name not in pairs]
+    given = [v for v in free if v.name not in carried]
+    inputs = {str(v.name): _input(v, facts, examples, given) for v in given}
+    labels = class_names(facts)
+    image = next((str(v.name) for v in given if image_layout(v)), None)
+    sound = next((x for x in inputs.values() if x.get("kind") == "sound"), {})
+    states = [sizes_of(v) for v in free if v.name in carried]
+    if "hop" in sound and states and not any(None in sizes for sizes in states):
+        # States of one sequence, whose windows are the rows.
+        sound["rows"] = any(None in sizes_of(v)[:1] for v in given)
+    computed = [v for v in graph.outputs if v.name not in {*pairs.values(), *carried.values()}]
+    outputs = {str(v.name): _output(v, facts, labels, image) for v in computed}
+    if "hop" in sound:
+        outputs = {
+            name: {"kind": "timeline", "label": labels[0] if len(labels) == 1 else view["label"]}
+            | {"step": sound["hop"] / sound["rate"], "percent": is_probability(value)}
+            | ({"labels": labels} if len(labels) > 1 else {})
+            for (name, view), value in zip(outputs.items(), computed, strict=True)
+        }
     text = "The model runs here in the page: nothing that you give it is sent anywhere."
-    return {"text": text, "inputs": inputs, "outputs": outputs}
+    title = {"title": facts["title"]} if facts.get("title") else {}
+    page = {"text": text, "inputs": inputs, "outputs": outputs, "carried": carried}
+    return {**title, **page}
 
 
-def _is_image(value: ir.Value) -> bool:
+def carried_states(model: ir.Model) -> dict[str, str]:
+    """Return the outputs with the next values of inputs that are states, by their names and sizes.
+
+    Only windows of sound that follow each other have one: their metadata have ``hop``.
+
+    Examples
+    --------
+    >>> h, n = (ir.val(x, dtype=ir.DataType.FLOAT, shape=(2, 1, 8)) for x in ("state", "stateN"))
+    >>> graph = ir.Graph([ir.val("x"), h], [ir.val("y"), n], nodes=[])
+    >>> model = ir.Model(graph, ir_version=10)
+    >>> model.metadata_props["hop"] = "512"
+    >>> carried_states(model)
+    {'state': 'stateN'}
+    """
+    if not model.metadata_props.get("hop", "").isdigit():
+        return {}
+    outputs = {str(v.name): v for v in model.graph.outputs}
+    found = {}
+    for value in model.graph.inputs:
+        names = [form.format(value.name) for form in _NEXT]
+        after = next((outputs[name] for name in names if name in outputs), None)
+        if after is not None and after.dtype == value.dtype and None not in sizes_of(value)[:1]:
+            found[str(value.name)] = str(after.name)
+    return found
+
+
+def image_layout(value: ir.Value) -> str | None:
+    """Return where the three colours of an image are: "first" or "last"; None of another array."""
     sizes = sizes_of(value)
-    return len(sizes) == 4 and sizes[1] == 3 and min(n or 0 for n in sizes[2:]) >= _LEAST_SIDE
+    if len(sizes) != 4 or value.dtype is None or not value.dtype.is_floating_point():
+        return None
+    for layout, axis in (("first", 1), ("last", 3)):
+        others = [n for i, n in enumerate(sizes) if i not in {0, axis}]
+        if sizes[axis] == 3 and min(n or _LEAST_SIDE for n in others) >= _LEAST_SIDE:
+            return layout
+    return None
+
+
+def _label(value: ir.Value, noun: str) -> str:
+    """Return the name of a value as words, or a noun where an exporter made the name."""
+    name = str(value.name)
+    return noun if _INTERNAL.fullmatch(name) else capital(words(name))
+
+
+def _number_of(facts: Mapping[str, str], name: str) -> int | None:
+    text = facts.get(name) or ""
+    return int(text) if text.isdigit() else None
+
+
+def _numbers_of(facts: Mapping[str, str], name: str) -> list[float] | None:
+    """Return the numbers of an entry of the metadata, None where it has none."""
+    try:
+        found = json.loads(facts.get(name) or "null")
+    except ValueError:
+        return None
+    is_list = isinstance(found, list) and all(isinstance(x, int | float) for x in found)
+    return found if is_list and found else None
 
 
 def _input(
-    value: ir.Value, metadata: Mapping[str, str], examples: Mapping[str, Any]
+    value: ir.Value,
+    facts: Mapping[str, str],
+    examples: Mapping[str, Any],
+    given: Sequence[ir.Value],
 ) -> dict[str, Any]:
     """Return options of an input."""
     name, sizes = str(value.name), sizes_of(value)
-    options: dict[str, Any] = {"label": capital(words(name))}
     is_float = value.dtype is not None and value.dtype.is_floating_point()
-    last = sizes[-1] if sizes else 0
-    is_row = bool(sizes) and all(n in {1, None} for n in sizes[:-1])
-    if is_float and is_row and _SOUND.search(name) and (last or _SHORTEST_SOUND) >= _SHORTEST_SOUND:
-        rate = metadata.get("sample_rate") or metadata.get("sampling_rate") or ""
-        return options | {"kind": "sound", "rate": int(rate) if rate.isdigit() else _USUAL_RATE}
+    rate = _number_of(facts, "sample_rate") or _number_of(facts, "sampling_rate")
+    if not sizes and _SAMPLE_RATE.search(name) and not is_float:
+        options = {"label": "Samples in a second", "value": rate or _USUAL_RATE, "more": True}
+        return options | {"min": 8000, "max": 48000, "step": 1000, "least": 1}
+    # A last axis of one is that of channels.
+    row = sizes[:-1] if len(sizes) > 2 and sizes[-1] == 1 else sizes
+    last = row[-1] if row else 0
+    is_row = bool(row) and all(n in {1, None} for n in row[:-1])
+    is_sound = _SOUND.search(name) or (rate and value is given[0])
+    if is_float and is_row and is_sound and (last or _SHORTEST_SOUND) >= _SHORTEST_SOUND:
+        options = {"label": _label(value, "Sound"), "kind": "sound", "rate": rate or _USUAL_RATE}
+        size, hop = last or _number_of(facts, "window"), _number_of(facts, "hop")
+        return options | ({"hop": hop, "window": size} if hop and size and hop <= size else {})
+    if not is_float and is_row and (last or 0) >= _FEWEST_BYTES and _BYTES.search(name):
+        keys = {"first": "first_bytes", "last": "last_bytes", "padding": "padding"}
+        found = {key: _number_of(facts, entry) for key, entry in keys.items()}
+        options = {key: n for key, n in found.items() if n is not None}
+        return {"kind": "bytes", "label": "Text or file", **options}
     side = isqrt(last or 0)
     if is_float and is_row and _PIXELS.search(name) and side**2 == last and side >= _LEAST_SIDE:
-        return options | {"kind": "drawing"}
-    if name in examples and _is_image(value):
-        options |= {"example": examples[name]}
-    elif name in examples and sizes:
+        return {"label": capital(words(name)), "kind": "drawing"}
+    if layout := image_layout(value):
+        return {"label": _label(value, "Image"), **_image(value, layout, facts, examples)}
+    options = {"label": capital(words(name))}
+    if name in examples and sizes:
         options |= {"kind": "table", "example": {**examples[name], "is_given": True}}
     return options
 
 
-def _output(value: ir.Value, labels: Sequence[str], image: str | None) -> dict[str, Any]:
+def _image(
+    value: ir.Value, layout: str, facts: Mapping[str, str], examples: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return options of an image."""
+    sizes = sizes_of(value)[2:] if layout == "first" else sizes_of(value)[1:3]
+    options: dict[str, Any] = (
+        {"example": examples[str(value.name)]} if value.name in examples else {}
+    )
+    if None in sizes:
+        size = _numbers_of(facts, "image_size")
+        if size is None:
+            return options
+        options["size"] = size
+    options |= {"kind": "image"} | ({"layout": layout} if layout == "last" else {})
+    for key, entry in (("mean", "image_mean"), ("std", "image_std")):
+        numbers = _numbers_of(facts, entry)
+        options |= {key: numbers} if numbers and len(numbers) == 3 else {}
+    return options
+
+
+def _output(
+    value: ir.Value, facts: Mapping[str, str], labels: Sequence[str], image: str | None
+) -> dict[str, Any]:
     """Return options of an output."""
     sizes = sizes_of(value)
-    options: dict[str, Any] = {"label": capital(words(str(value.name)))}
+    noun = "Probability" if is_probability(value) else "Result"
+    options: dict[str, Any] = {"label": _label(value, noun)}
     last = sizes[-1] if sizes else None
+    points = class_names({"names": facts.get("keypoints", "")})
+    if image and points and len(sizes) <= 2 and last == 2 * len(points):
+        label = _label(value, "Key points")
+        return {"kind": "points", "label": label, "image": image, "labels": points}
     if image and len(sizes) in {2, 3} and all(n == 1 for n in sizes[:-2]):
         options |= {"labels": labels} if labels else {}
         if last == _OF_BOXES:
@@ -142,7 +265,7 @@ def training_page(model: ir.Model) -> dict[str, Any] | None:
     columns = [v for v in data if str(v.name) in examples and len(sizes_of(v)) == 1]
     for value in data:
         name = str(value.name)
-        inputs[name] = _input(value, model.metadata_props, examples)
+        inputs[name] = _input(value, model.metadata_props, examples, data)
         if value in columns:
             numbers = examples[name]["numbers"]
             group = f"{len(numbers)} rows"

@@ -22,7 +22,8 @@ from pytensor_onnx.errors import NoTapeError, PyTensorONNXError
 from pytensor_onnx.graph.model_reading import state_pairs, stored_mapping
 from pytensor_onnx.graph.weights import weight_files
 from pytensor_onnx.web.automatic import automatic_page
-from pytensor_onnx.web.controls import describe_input, describe_output, names_in
+from pytensor_onnx.web.configurations import read_configuration
+from pytensor_onnx.web.controls import describe_input, describe_output, names_in, sizes_of
 from pytensor_onnx.web.packages import (
     RUNTIME,
     WEBGPU_RUNTIME,
@@ -33,7 +34,7 @@ from pytensor_onnx.web.packages import (
 from pytensor_onnx.web.single_file import Page, joined
 from pytensor_onnx.web.tape_file import write_tape
 
-_KEYS = {"title", "text", "inputs", "outputs", "run", "repeat", "links"}
+_KEYS = {"title", "text", "inputs", "outputs", "run", "repeat", "links", "configuration"}
 _GUIDE = "https://pytensor-onnx.github.io/pytensor-onnx/how-to/web.html"
 _LARGEST = 2**31 - 1
 _TOO_LARGE = "{} is too large for a browser, which takes up to 2 GB"
@@ -61,7 +62,8 @@ def build_site(
         Description of the page: ``title``, ``text``, ``run`` (``"change"``, or ``"button"`` to
         wait for it), ``repeat`` (the number of runs between two showings of the results, 1 unless
         given), ``links`` (addresses by their texts), and for each input and output its ``kind``,
-        ``label`` and options.
+        ``label`` and options; ``configuration`` is a file with names of classes or with the
+        preprocessing, such as ``config.json`` of transformers.
     engine
         ``"tape"`` runs the model by a small module of WebAssembly, which must cover all nodes,
         ``"onnxruntime"`` by ONNX Runtime Web, and ``"auto"`` by the first that can.
@@ -183,13 +185,17 @@ def _folder_beside(target: Path) -> Iterator[Path]:
 
 
 def describe_page(
-    model: Path, page: Mapping[str, Any], state: str | os.PathLike | None = None
+    model: Path,
+    page: Mapping[str, Any],
+    state: str | os.PathLike | None = None,
 ) -> dict[str, Any]:
     """Return the description of a page that its scripts read."""
     if model.stat().st_size > _LARGEST:
         raise PyTensorONNXError(_TOO_LARGE.format(model))
     loaded = ir.load(model)
     native.refuse_regions(loaded)
+    if page.get("configuration"):
+        loaded.metadata_props.update(read_configuration(Path(page["configuration"])))
     graph = loaded.graph
     unknown = sorted(set(page) - _KEYS)
     if unknown:
@@ -205,10 +211,21 @@ def describe_page(
         part: entry["encoding"] for entry in encodings.values() for part in entry["parts"].values()
     }
     inputs = [v for v in graph.inputs if v.name not in graph.initializers and v.name not in pairs]
-    outputs = [v for v in graph.outputs if v.name not in pairs.values()]
     automatic = automatic_page(loaded, model.stem)
     # Who describes inputs or outputs has a page of single controls and views.
     is_described = any(page.get(kind) for kind in ("inputs", "outputs"))
+    carried = {} if is_described else automatic.get("carried") or {}
+    handed = {
+        str(v.name): {
+            "next": carried[str(v.name)],
+            "dtype": v.dtype.numpy().name,
+            "dims": [n or 1 for n in sizes_of(v)],
+        }
+        for v in inputs
+        if v.name in carried and v.dtype
+    }
+    inputs = [v for v in inputs if v.name not in carried]
+    outputs = [v for v in graph.outputs if v.name not in {*pairs.values(), *carried.values()}]
     page = {**({"title": automatic["title"]} if is_described else automatic), **page}
     repeat = page.get("repeat", 1)
     if not isinstance(repeat, int) or repeat < 1:
@@ -232,7 +249,7 @@ def describe_page(
         "inputs": described_inputs,
         "outputs": described_outputs,
         "shown": _shown(described_inputs, described_outputs),
-        "state": {"pairs": pairs},
+        "state": {"pairs": pairs, "carried": handed},
         "button": page.get("button") or "Run",
         "starts": bool(page.get("starts")),
         "predictor": page.get("predictor"),

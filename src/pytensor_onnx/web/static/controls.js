@@ -1,3 +1,4 @@
+import { bytes } from "./bytes.js";
 import { readRows, readTable, sizesOf, writeTable } from "./csv.js";
 import { acceptDrops, element, panel } from "./dom.js";
 import { readNpy } from "./npz.js";
@@ -7,11 +8,11 @@ import { shown, tensor } from "./tensors.js";
 
 /**
  * @typedef {{name: string, dtype: string, dims: (number | null)[], control: any}} Input
- * @typedef {{element: HTMLElement, read: () => import("./tensors.js").Tensor | null, save?: () => string, restore?: (saved: string) => void, advance?: () => void, restart?: () => void, picture?: () => HTMLCanvasElement, wish?: string}} Control
+ * @typedef {{element: HTMLElement, read: () => import("./tensors.js").Tensor | null, save?: () => string, restore?: (saved: string) => void, advance?: () => void, restart?: () => void, picture?: () => HTMLCanvasElement, width?: number, wish?: string}} Control
  */
 
 /** @type {Record<string, (input: Input, changed: () => void) => Control>} */
-const KINDS = { slider, sliders, grid, checkbox, seed, table, columns, drawing, image, sound };
+const KINDS = { slider, sliders, grid, checkbox, seed, table, columns, drawing, image, sound, bytes };
 
 /**
  * Make the control of an input. Its `read` returns null while nothing is given; `save` writes what is given as a text,

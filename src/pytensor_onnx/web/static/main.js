@@ -45,14 +45,15 @@ class Page {
       ...(this.predictor?.controls ?? []),
       ...single.map((/** @type {any} */ input) => ({ name: input.name, more: input.control.more, ...makeControl(input, changed) })),
     ];
-    const picture = (/** @type {string | undefined} */ name) =>
-      this.controls.find((/** @type {any} */ c) => c.picture && (!name || c.name === name))?.picture() ?? null;
+    const pictured = (/** @type {string | undefined} */ name) => this.controls.find((/** @type {any} */ c) => c.picture && (!name || c.name === name));
+    const picture = (/** @type {string | undefined} */ name) => pictured(name)?.picture() ?? null;
+    const width = (/** @type {string | undefined} */ name) => pictured(name)?.width ?? 1;
     const labels = Object.fromEntries([
       ...description.inputs.map((/** @type {any} */ x) => [x.name, x.control.label]),
       ...description.outputs.map((/** @type {any} */ x) => [x.name, x.view.label ?? x.name]),
     ]);
     const labelsOf = (/** @type {string} */ name) => description.outputs.find((/** @type {any} */ x) => x.name === name)?.view.labels;
-    const page = { picture, labelOf: (/** @type {string} */ name) => labels[name], labelsOf };
+    const page = { picture, width, labelOf: (/** @type {string} */ name) => labels[name], labelsOf };
     const own = description.outputs.map((/** @type {any} */ output) => makeView(output, page)).filter(Boolean);
     this.views = [...(this.predictor?.views ?? []), ...own];
     this.restore(new URLSearchParams(location.hash.slice(1)));

@@ -2,6 +2,8 @@ import { acceptDrops, element, panel } from "./dom.js";
 import { tensor } from "./tensors.js";
 
 const PAD = 280;
+/** Pixels of the width that small images are shown with at least. */
+const ENLARGED = 320;
 
 /**
  * A pad to draw a grey image on, white on black.
@@ -116,22 +118,52 @@ function grey(pixels, input, scale) {
  * @type {(input: import("./controls.js").Input, changed: () => void) => import("./controls.js").Control}
  */
 export function image(input, changed) {
-  const { label, scale = 1, example } = input.control;
+  const { label, scale = 1, example, layout, mean = [0, 0, 0], std = [1, 1, 1] } = input.control;
+  const isLast = layout === "last";
   const [height, width] = imageSizes(input);
-  const channels = input.dims.length === 4 ? (input.dims[1] ?? 3) : 3;
-  const canvas = element("canvas", { width, height, role: "img", "aria-label": label });
-  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d", { willReadFrequently: true }));
+  const channels = input.dims.length === 4 && !isLast ? (input.dims[1] ?? 3) : 3;
+  /** Position of a pixel in the array of a channel. @param {number} c @param {number} i */
+  const place = (c, i) => (isLast ? 3 * i + c : c * width * height + i);
+  // The page shows more pixels than the model takes, where these are few.
+  const by = Math.max(1, Math.ceil(ENLARGED / width));
+  const canvas = element("canvas", { width: by * width, height: by * height, role: "img", "aria-label": label });
+  const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  const small = new OffscreenCanvas(width, height);
+  const context = /** @type {OffscreenCanvasRenderingContext2D} */ (small.getContext("2d", { willReadFrequently: true }));
+  context.imageSmoothingQuality = "high";
   const problem = element("p", { class: "hint", role: "alert" });
   let isEmpty = true;
-  /** @param {CanvasImageSource & {width?: number, height?: number}} source @param {number} w @param {number} h */
-  const show = (source, w, h) => {
-    const fit = Math.min(width / w, height / h);
-    context.fillStyle = "#727272";
-    context.fillRect(0, 0, width, height);
-    context.drawImage(source, (width - w * fit) / 2, (height - h * fit) / 2, w * fit, h * fit);
+  /** The picture that was opened, and its sizes. @type {{source: CanvasImageSource, w: number, h: number} | null} */
+  let opened = null;
+  const [zoom, across, down] = [["Zoom", 1, 8, 1], ["From the left", 0, 1, 0.5], ["From the top", 0, 1, 0.5]].map(([name, min, max, value]) =>
+    element("input", { type: "range", min, max, step: 0.01, value, "aria-label": name, oninput: () => draw() }),
+  );
+  const rows = [zoom, across, down].map((input) => element("div", { class: "row" }, element("label", {}, input.ariaLabel), input));
+  const part = element("details", { hidden: true }, element("summary", {}, "Cut out a part"), ...rows);
+  const draw = () => {
+    if (!opened) return;
+    const { source, w, h } = opened;
+    const fit = Math.min(width / w, height / h) * Number(zoom.value);
+    const free = [width - w * fit, height - h * fit];
+    const [x, y] = [across, down].map((input, i) => free[i] * (free[i] < 0 ? Number(input.value) : 0.5));
+    for (const [target, k] of /** @type {const} */ ([[pen, by], [context, 1]])) {
+      target.fillStyle = "#727272";
+      target.fillRect(0, 0, k * width, k * height);
+      target.drawImage(source, k * x, k * y, k * w * fit, k * h * fit);
+    }
     isEmpty = false;
     problem.textContent = "";
     changed();
+  };
+  /** @param {CanvasImageSource} source @param {number} w @param {number} h */
+  const show = (source, w, h) => {
+    // Those of a camera are gone when it stops.
+    const kept = new OffscreenCanvas(w, h);
+    /** @type {OffscreenCanvasRenderingContext2D} */ (kept.getContext("2d")).drawImage(source, 0, 0);
+    opened = { source: kept, w, h };
+    [zoom.value, across.value, down.value] = ["1", "0.5", "0.5"];
+    part.hidden = false;
+    draw();
   };
   /** @param {Blob} file */
   const open = async (file) => {
@@ -146,21 +178,24 @@ export function image(input, changed) {
   chooser.addEventListener("change", () => chooser.files[0] && open(chooser.files[0]));
   const camera = element("button", { type: "button" }, "Camera");
   camera.addEventListener("click", () => photograph(show).catch((error) => (problem.textContent = `No camera: ${error.message}`)));
-  const made = panel(label, element("p", { class: "hint" }, "Choose an image, or drop one here."), canvas, problem);
+  const made = panel(label, element("p", { class: "hint" }, "Choose an image, or drop one here."), canvas, part, problem);
   made.append(element("div", { class: "actions" }, chooser, navigator.mediaDevices ? camera : ""));
   acceptDrops(made, open);
   if (example?.numbers) {
     const pixels = context.createImageData(width, height);
     for (let i = 0; i < width * height; i++) {
-      for (let c = 0; c < 3; c++) pixels.data[4 * i + c] = (255 / scale) * example.numbers[(channels === 3 ? c : 0) * width * height + i];
+      for (let c = 0; c < 3; c++) pixels.data[4 * i + c] = Math.round((255 / scale) * (mean[c] + std[c] * example.numbers[place(channels === 3 ? c : 0, i)]));
       pixels.data[4 * i + 3] = 255;
     }
     context.putImageData(pixels, 0, 0);
+    pen.imageSmoothingQuality = "high";
+    pen.drawImage(small, 0, 0, canvas.width, canvas.height);
     isEmpty = false;
   } else if (example) fetch(example).then((response) => response.blob()).then(open);
   return {
     element: made,
     picture: () => canvas,
+    width,
     wish: "Choose an image, or drop one on the page.",
     read: () => {
       if (isEmpty) return null;
@@ -168,9 +203,9 @@ export function image(input, changed) {
       const area = width * height;
       const numbers = new Float32Array(channels * area);
       for (let c = 0; c < channels; c++) {
-        for (let i = 0; i < area; i++) numbers[c * area + i] = (data[4 * i + c] / 255) * scale;
+        for (let i = 0; i < area; i++) numbers[place(c, i)] = ((data[4 * i + c] / 255) * scale - mean[c]) / std[c];
       }
-      return tensor(input.dtype, numbers, input.dims.map((n) => n ?? 1));
+      return tensor(input.dtype, numbers, isLast ? [1, height, width, 3] : [1, channels, height, width].slice(-input.dims.length));
     },
   };
 }
@@ -192,6 +227,7 @@ async function photograph(show) {
  */
 function imageSizes({ dims, control }) {
   if (control.size) return [control.size[0], control.size[1]];
+  if (control.layout === "last") return [Number(dims[1]), Number(dims[2])];
   if (dims.length >= 3) return [Number(dims.at(-2)), Number(dims.at(-1))];
   const side = Math.round(Math.sqrt(Number(dims.at(-1))));
   return [side, side];

@@ -228,9 +228,10 @@ function legend({ root, x, left }, xs, series, label) {
  * @param {string[]} names
  * @param {Labels} labels
  * @param {Points} [points]
+ * @param {number[]} [ends] numbers that the vertical axis has at least
  */
-export function linePlot(holder, xs, columns, names, labels, points = null) {
-  const [along, across] = [endsOf(xs, points?.[0] ?? []), endsOf(...columns, points?.[1] ?? [])];
+export function linePlot(holder, xs, columns, names, labels, points = null, ends = []) {
+  const [along, across] = [endsOf(xs, points?.[0] ?? []), endsOf(ends, ...columns, points?.[1] ?? [])];
   plot(holder, `Plot of ${labels.y}, ${written(across)}, over ${labels.x}, ${written(along)}`, (width) => {
     const at = frame(width, labels, padded(along, 0), padded(across));
     columns.forEach((ys, j) => at.root.append(svg("path", { class: `line line${j % COLOURS}`, d: path(at, xs, ys) })));

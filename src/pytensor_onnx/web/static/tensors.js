@@ -1,7 +1,8 @@
 /**
  * Arrays of a model: numbers with a dtype and sizes.
  *
- * @typedef {{type: string, data: ArrayBufferView & ArrayLike<any>, dims: number[]}} Tensor
+ * @typedef {{type: string, data: ArrayBufferView & ArrayLike<any>, dims: number[], steps?: number}} Tensor with `steps`, the
+ *   first axis has windows of which the model takes one after the other
  */
 
 /** @type {Record<string, any>} */
@@ -41,6 +42,17 @@ export function tensor(type, numbers, dims) {
     if (isWhole && Number(data[i]) !== numbers[i]) throw new Error(`${numbers[i]} does not fit ${type}`);
   }
   return { type, data, dims };
+}
+
+/**
+ * Make a tensor of zeros.
+ *
+ * @param {string} type dtype
+ * @param {number[]} dims
+ * @returns {Tensor}
+ */
+export function zeros(type, dims) {
+  return { type, data: new ARRAYS[type](dims.reduce((product, n) => product * n, 1)), dims };
 }
 
 /**

@@ -2,22 +2,20 @@ import { element, panel } from "./dom.js";
 import { bandPlot, clearPlot, endsOf, histogramPlot, linePlot } from "./plots.js";
 import { pairs, posterior, summary } from "./posterior.js";
 import { numbersOf, percentage, shown } from "./tensors.js";
+import { points, timeline } from "./timeline.js";
 
 /**
  * @typedef {{name: string, dtype: string, dims: (number | null)[], view: any}} Output
  * @typedef {Record<string, {dims: number[], numbers: number[]}>} Results
  * @typedef {{element: HTMLElement, show: (results: Results, runs: number) => void, clear: () => void, isSlow?: boolean}} View
- * @typedef {{picture: (name?: string) => HTMLCanvasElement | null, labelOf: (name: string) => string, labelsOf: (name: string) => string[] | undefined}} Page
+ * @typedef {{picture: (name?: string) => HTMLCanvasElement | null, width: (name?: string) => number, labelOf: (name: string) => string, labelsOf: (name: string) => string[] | undefined}} Page
  */
 
 const MOST_ROWS = 200;
 const MOST_COLUMNS = 50;
 const MOST_LINES = 20;
-/** Pixels of the width that small images are enlarged to at least. */
-const ENLARGED = 320;
-
 /** @type {Record<string, (output: Output, page: Page) => View | null>} */
-const KINDS = { number, bars, lines, band, trace, histogram, table, boxes, picture, posterior, summary, pairs, hidden: () => null };
+const KINDS = { number, bars, lines, band, trace, histogram, table, boxes, picture, points, posterior, summary, pairs, timeline, hidden: () => null };
 
 /**
  * Make the view of an output, null for a hidden one. Before the first run it says that it waits.
@@ -246,7 +244,7 @@ function table(output) {
  * @param {Page} page
  * @returns {View}
  */
-function boxes(output, { picture }) {
+function boxes(output, { picture, width }) {
   const { label, labels = [], threshold = 0.25, image, format = "rows" } = output.view;
   const drawn = element("canvas", { role: "img", "aria-label": label });
   const list = element("p", { class: "hint" });
@@ -255,12 +253,10 @@ function boxes(output, { picture }) {
     show: (results) => {
       const source = picture(image);
       if (!source) return;
-      // Small images are enlarged, so that names can be read on them.
-      const by = Math.max(1, Math.ceil(ENLARGED / source.width));
-      drawn.width = by * source.width;
-      drawn.height = by * source.height;
+      const by = source.width / width(image);
+      drawn.width = source.width;
+      drawn.height = source.height;
       const pen = /** @type {CanvasRenderingContext2D} */ (drawn.getContext("2d"));
-      pen.imageSmoothingEnabled = false;
       pen.drawImage(source, 0, 0, drawn.width, drawn.height);
       pen.lineWidth = Math.max(2, drawn.width / 200);
       const size = Math.max(11, drawn.width / 28);

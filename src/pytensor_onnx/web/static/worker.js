@@ -2,7 +2,7 @@
  * Runs the model and keeps its state, so that the page stays alive. It answers messages {id, action, ...}.
  */
 
-import { fromBytes } from "./tensors.js";
+import { fromBytes, zeros } from "./tensors.js";
 
 /**
  * @typedef {import("./tensors.js").Tensor} Tensor
@@ -34,6 +34,10 @@ let firstState = [];
 let state = {};
 /** State before the last reset. @type {Record<string, Tensor>} */
 let left = {};
+/** States within a sequence of windows: the outputs of their next values, and their types. @type {Record<string, {next: string, dtype: string, dims: number[]}>} */
+let carried = {};
+/** Milliseconds of a sequence before it says how far it is. */
+const PATIENCE = 200;
 
 const actions = {
   /**
@@ -50,6 +54,7 @@ const actions = {
     const { run, ...about } = await start(model, runtime);
     runModel = run;
     pairs = described.pairs;
+    carried = described.carried ?? {};
     firstState = await first;
     actions.reset();
     return { seconds: (performance.now() - started) / 1000, ...about };
@@ -84,6 +89,7 @@ const actions = {
    * @param {{feeds: Record<string, import("./tensors.js").Tensor>, times: number}} options
    */
   async run({ feeds, times }) {
+    if (Object.values(feeds).some(isSequence)) return runSequence(feeds);
     const received = performance.now();
     /** @type {Record<string, Tensor>} */
     let outputs = {};
@@ -98,17 +104,62 @@ const actions = {
     isStopping = false;
     for (let i = 0; i < times && !stopped; i++) {
       const started = performance.now();
-      outputs = await runModel({ ...feeds, ...state }, watch);
+      outputs = await runModel({ ...feeds, ...state, ...firstCarried() }, watch);
       milliseconds += performance.now() - started;
       if (stopped) outputs = shown(outputs);
       else for (const [name, next] of Object.entries(pairs)) {
         state[name] = outputs[next];
         delete outputs[next];
       }
+      for (const { next } of Object.values(carried)) delete outputs[next];
     }
     return { outputs, milliseconds, stopped, others: performance.now() - received - milliseconds };
   },
 };
+
+/** Zeros of the states within a sequence. @returns {Record<string, Tensor>} */
+const firstCarried = () => mapped(carried, ({ dtype, dims }) => zeros(dtype, dims));
+
+/** @param {any} x */
+const isSequence = (x) => x.steps !== undefined;
+
+/**
+ * Run the model on one window after the other; what it hands on begins with zeros. Outputs have a first axis of windows.
+ *
+ * @param {Record<string, Tensor & {steps?: number}>} feeds
+ */
+async function runSequence(feeds) {
+  const started = performance.now();
+  const fixed = Object.fromEntries(Object.entries(feeds).filter(([, x]) => !isSequence(x)));
+  const [name, all] = /** @type {[string, any]} */ (Object.entries(feeds).find(([, x]) => isSequence(x)));
+  const dims = all.dims.slice(1);
+  const size = dims.reduce((/** @type {number} */ a, /** @type {number} */ b) => a * b, 1);
+  let handed = firstCarried();
+  /** @type {Record<string, {type: string, dims: number[], parts: any[]}>} */
+  const found = {};
+  const joined = () =>
+    mapped(found, ({ type, dims, parts }) => {
+      const data = new parts[0].constructor(parts.length * parts[0].length);
+      parts.forEach((/** @type {any} */ part, /** @type {number} */ i) => data.set(part, i * part.length));
+      return { type, data, dims: [parts.length, ...dims] };
+    });
+  isStopping = false;
+  let told = started;
+  for (let i = 0; i < all.steps; i++) {
+    const window = { type: all.type, data: all.data.slice(i * size, (i + 1) * size), dims };
+    const outputs = await runModel({ ...fixed, [name]: window, ...handed }, () => true);
+    handed = mapped(carried, ({ next }) => outputs[next]);
+    for (const { next } of Object.values(carried)) delete outputs[next];
+    for (const [key, { type, dims, data }] of Object.entries(outputs)) (found[key] ??= { type, dims, parts: [] }).parts.push(data);
+    if (performance.now() - told < PATIENCE) continue;
+    self.postMessage({ running: { done: i + 1, total: all.steps, outputs: joined() } });
+    // A message to stop arrives meanwhile.
+    await new Promise((resolve) => setTimeout(resolve));
+    told = performance.now();
+    if (isStopping) return { outputs: joined(), milliseconds: told - started, stopped: { done: i + 1, total: all.steps }, others: 0 };
+  }
+  return { outputs: joined(), milliseconds: performance.now() - started, stopped: null, others: 0 };
+}
 
 /** Return the outputs of a run that goes on, null where the rest of the model cannot take a part of a loop's results. @param {() => Record<string, Tensor>} outputs */
 function soFar(outputs) {
