@@ -94,7 +94,10 @@ def test_views_may_name_inputs_and_images_are_copied(model, tmp_path, without_np
 @pytest.mark.parametrize(
     ("page", "message"),
     [
-        ({"titel": "x"}, "unknown keys in the description of the page: titel; it has configuration, inputs"),
+        (
+            {"titel": "x"},
+            "unknown keys in the description of the page: titel; it has configuration, inputs",
+        ),
         ({"inputs": {"weight": {}}}, "the model has no inputs weight"),
         ({"outputs": {"curve": {"kind": "pie"}}}, "output curve: kind is one of number"),
         ({"outputs": {"curve": {"x": "time"}}}, "output curve: the model has no input or .* time"),
