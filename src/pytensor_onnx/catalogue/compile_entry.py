@@ -122,7 +122,7 @@ def compile_entry(entry: Entry, dtype: str, domain: str | None = None) -> Compil
         program = export_graph(operands, results, _LibraryOptions(target="portable", verify=False))
     model: onnx.ModelProto = program.proto
     body = _Body(model.graph)
-    domains = {"": OPSET, **{n.domain: 1 for n in body.nodes if n.domain}}
+    domains = {"": OPSET, **{n.domain: 1 for n in _all_nodes(body.nodes) if n.domain}}
     inputs = [x.name for x in entry.inputs]
     outputs = [x.name for x in entry.outputs]
     if entry.kind == "random":

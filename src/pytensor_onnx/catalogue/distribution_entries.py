@@ -90,7 +90,7 @@ def _entries(of: Distribution, family: str) -> Iterator[Entry]:
                 f"{about} ({of.name}).",
                 [value, *parameters],
                 result,
-                partial(_at_value, of, function),
+                of.formulas.get(name) or partial(_at_value, of, function),
             )
     yield from _gradient(of, family, value, parameters)
     if "Icdf" not in of.without:
@@ -99,7 +99,7 @@ def _entries(of: Distribution, family: str) -> Iterator[Entry]:
             f"Least value with the given cumulative probability ({of.name}).",
             [probability, *parameters],
             "value",
-            partial(_at_value, of, pm.icdf),
+            of.formulas.get("Icdf") or partial(_at_value, of, pm.icdf),
         )
         yield replace(made, outputs=(replace(value, about="", example=None),))
     if "Random" not in of.without:
@@ -118,7 +118,7 @@ def _draws(of: Distribution, family: str, dtype: str, parameters: Sequence[Argum
         f"Independent draws, and the next state ({of.name}).",
         (STATE, SHAPE, *parameters),
         (Argument("value", "the draws", dtype), NEXT_STATE),
-        partial(_drawn, of),
+        of.formulas.get("Random") or partial(_drawn, of),
         "random",
     )
 

@@ -11,6 +11,9 @@ import pymc as pm
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable as V
 
+from pytensor_onnx.catalogue.formulas import CONTINUOUS_FORMULAS, DISCRETE_FORMULAS, Functions
+
+FORMULAS = CONTINUOUS_FORMULAS | DISCRETE_FORMULAS
 REAL, POSITIVE, UNIT = "real", "positive", "in (0, 1)"
 
 
@@ -58,6 +61,11 @@ class Distribution:
     variance: Callable[..., Any] | None = None
     is_discrete: bool = False
     without: tuple[str, ...] = ()
+
+    @property
+    def formulas(self) -> Functions:
+        """Functions that PyMC lacks or derives with fewer digits, by the ends of their names."""
+        return FORMULAS.get(self.name, {})
 
     def dist(self, *parameters: V, **options: Any) -> V:
         """Return the random variable of PyMC."""
@@ -150,7 +158,6 @@ CONTINUOUS = (
         "skewnorm(a=alpha, loc=mu, scale=sigma)",
         "skew_normal(mu, sigma, alpha)",
         _skew_variance,
-        without=("Cdf", "LogCdf", "LogSurvival", "Icdf"),
     ),
     Distribution(
         "ExGaussian",
@@ -160,7 +167,6 @@ CONTINUOUS = (
         "exponnorm(K=nu/sigma, loc=mu, scale=sigma)",
         "exp_mod_normal(mu, sigma, 1/nu)",
         lambda mu, sigma, nu: sigma**2 + nu**2 + 0 * mu,
-        without=("Icdf",),
     ),
     Distribution(
         "TruncatedNormal",
@@ -192,7 +198,6 @@ CONTINUOUS = (
         _POSITIVES,
         "",
         "student_t(nu, 0, sigma) T[0, ]",
-        without=("Cdf", "LogCdf", "LogSurvival"),
     ),
     Distribution(
         "SkewStudentT",
@@ -241,7 +246,6 @@ CONTINUOUS = (
         "laplace_asymmetric(kappa=kappa, loc=mu, scale=1/b)",
         "",
         lambda kappa, mu, b: (1 + kappa**4) / (kappa * b) ** 2 + 0 * mu,
-        without=("Cdf", "LogCdf", "LogSurvival", "Icdf"),
     ),
     Distribution(
         "Logistic",
@@ -287,7 +291,6 @@ CONTINUOUS = (
         ((0.3, -1.2, 2.5), (-1.0, 0.1, 3.0)),
         "vonmises(kappa=kappa, loc=mu)",
         "von_mises(mu, kappa)",
-        without=("Cdf", "LogCdf", "LogSurvival", "Icdf"),
     ),
     Distribution(
         "Exponential",
@@ -376,7 +379,6 @@ CONTINUOUS = (
         "invgauss(mu=mu/lam, scale=lam)",
         "",
         lambda mu, lam: mu**3 / lam,
-        without=("Icdf",),
     ),
     Distribution(
         "Rice",
@@ -385,7 +387,6 @@ CONTINUOUS = (
         _POSITIVES,
         "rice(b=nu/sigma, scale=sigma)",
         "",
-        without=("Cdf", "LogCdf", "LogSurvival", "Icdf"),
     ),
     Distribution(
         "Uniform",
@@ -432,7 +433,6 @@ DISCRETE = (
         "binomial(n, p)",
         lambda n, p: n * p * (1 - p),
         True,
-        without=("Icdf",),
     ),
     Distribution(
         "BetaBinomial",
@@ -443,7 +443,6 @@ DISCRETE = (
         "beta_binomial(n, alpha, beta)",
         lambda n, a, b: n * a * b * (a + b + n) / ((a + b) ** 2 * (a + b + 1)),
         True,
-        ("Cdf", "LogCdf", "LogSurvival", "Icdf"),
     ),
     Distribution(
         "Poisson",
@@ -454,7 +453,6 @@ DISCRETE = (
         "poisson(mu)",
         lambda mu: mu,
         True,
-        without=("Icdf",),
     ),
     Distribution(
         "NegativeBinomial",
@@ -465,7 +463,6 @@ DISCRETE = (
         "neg_binomial_2(mu, alpha)",
         lambda mu, alpha: mu + mu**2 / alpha,
         True,
-        without=("Icdf",),
     ),
     Distribution(
         "Geometric",
@@ -490,7 +487,6 @@ DISCRETE = (
         "hypergeometric(n, k, N-k)",
         None,
         True,
-        ("Cdf", "LogCdf", "LogSurvival", "Icdf"),
     ),
     Distribution(
         "DiscreteUniform",
@@ -511,7 +507,7 @@ DISCRETE = (
         "not negative",
         _COUNTS,
         is_discrete=True,
-        without=("Icdf", "Mean"),
+        without=("Mean",),
     ),
     Distribution(
         "ZeroInflatedPoisson",
@@ -519,7 +515,6 @@ DISCRETE = (
         "not negative",
         _COUNTS,
         is_discrete=True,
-        without=("Icdf", "Random"),
     ),
     Distribution(
         "ZeroInflatedBinomial",
@@ -527,7 +522,6 @@ DISCRETE = (
         "0 to n",
         ((0, 2, 5), (3, 1, 6)),
         is_discrete=True,
-        without=("Icdf", "Random"),
     ),
     Distribution(
         "ZeroInflatedNegativeBinomial",
@@ -535,6 +529,5 @@ DISCRETE = (
         "not negative",
         _COUNTS,
         is_discrete=True,
-        without=("Icdf", "Random"),
     ),
 )
