@@ -19,7 +19,9 @@ from pytensor_onnx.catalogue.vectors import examples, expected, run
 from pytensor_onnx.errors import ArgumentError
 
 TOLERANCE = {"float64": 1e-11, "float32": 2e-5}
-NOT_IN_EVALUATOR = {"QR", "SVD", "CholeskyCovForward"}
+NOT_IN_EVALUATOR = {"QR", "SVD", "CholeskyCovForward", "WishartLogProb", "LKJCorrLogProb"} | {
+    entry.name for entry in entries(["matrices"]) if entry.name.startswith("Batch")
+}
 """onnx's evaluator joins matrices that a Loop returns, in place of stacking them."""
 FEW = (
     *("NormalLogProb", "GammaCdf", "GammaLogProbGrad", "PoissonLogSurvival"),

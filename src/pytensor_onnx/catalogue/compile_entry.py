@@ -92,6 +92,8 @@ def graph_of(entry: Entry, dtype: str) -> tuple[list[Any], list[Any]]:
         shape = (*(None,) * batch, *core)
         operands.append(pt.tensor(x.name, dtype=x.dtype_in(dtype), shape=shape))
     if entry.kind == "random":
+        if not _is_elementwise(entry):
+            operands.insert(0, pt.lscalar("size"))
         operands.insert(0, random_generator_type("rng"))
     # Numbers of formulas are those of the dtype, and none is rounded to float32.
     with pytensor.config.change_flags(floatX=dtype), autocast_float_as(dtype):
@@ -225,7 +227,18 @@ def _integers(name: str, *numbers: int) -> NodeProto:
     return _node("Constant", [], name, value=numpy_helper.from_array(np.array(numbers, "int64")))
 
 
-_OUTER = ("shape", "batch", "size", "end", "zero", "one", "minus_one", "next_state")
+_OUTER = (
+    "shape",
+    "batch",
+    "size",
+    "end",
+    "zero",
+    "one",
+    "minus_one",
+    "next_state",
+    "core",
+    "sizes",
+)
 
 
 def _flat(entry: Entry, body: _Body, inputs: Sequence[Argument]) -> None:
@@ -257,9 +270,17 @@ def _around_vectors(entry: Entry, body: _Body) -> Iterator[NodeProto]:
         yield _node("Reshape", [flat, "shape"], x.name, allowzero=1)
 
 
+def _is_elementwise(entry: Entry) -> bool:
+    """Whether draws have parameters of their own, as numbers have and vectors have not."""
+    return all(x.is_batched for x in entry.inputs[2:])
+
+
 def _around_draws(entry: Entry, dtype: str, body: _Body) -> Iterator[NodeProto]:
     """Yield the nodes of a function of a state, a shape and parameters."""
     parameters = entry.inputs[2:]
+    if not _is_elementwise(entry):
+        yield from _around_drawn_vectors(entry, dtype, body)
+        return
     _flat(entry, body, parameters)
     yield helper.make_node(
         NEXT_KEY, ["state"], ["next_state", body.inputs[0]], domain=domain_of(dtype)
@@ -272,28 +293,44 @@ def _around_draws(entry: Entry, dtype: str, body: _Body) -> Iterator[NodeProto]:
     yield _node("Reshape", [body.outputs[0], "shape"], entry.outputs[0].name, allowzero=1)
 
 
+def _around_drawn_vectors(entry: Entry, dtype: str, body: _Body) -> Iterator[NodeProto]:
+    """Yield the nodes of draws of vectors or matrices, which share their parameters."""
+    names = {name: f"{name}_of_vectors" for name in (*_OUTER, *(x.name for x in entry.outputs))}
+    body.rename(names)
+    key, size = body.inputs[:2]
+    yield helper.make_node(NEXT_KEY, ["state"], ["next_state", key], domain=domain_of(dtype))
+    yield _node("ReduceProd", ["shape"], size, keepdims=0)
+    yield from body.nodes
+    yield _node("Shape", [body.outputs[0]], "core", start=1)
+    yield _node("Concat", ["shape", "core"], "sizes", axis=0)
+    yield _node("Reshape", [body.outputs[0], "sizes"], entry.outputs[0].name, allowzero=1)
+
+
 def _around_batches(entry: Entry, body: _Body) -> Iterator[NodeProto]:
     """Yield the nodes of a function of one batch axis for any axes before the core axes."""
     batched = [x for x in entry.inputs if x.is_batched]
     _flat(entry, body, batched)
     flat = {x.name: name for x, name in zip(entry.inputs, body.inputs, strict=True)}
-    first = batched[0]
     yield _integers("zero", 0)
     yield _integers("one", 1)
-    yield _node("Shape", [first.name], "shape")
-    if first.core:
-        yield _integers("end", -len(first.core))
-        yield _node("Slice", ["shape", "zero", "end"], "batch")
-    else:
-        yield _node("Identity", ["shape"], "batch")
+    batches = [f"batch_of_{x.name}" for x in batched] if len(batched) > 1 else ["batch"]
+    for x, batch in zip(batched, batches, strict=True):
+        end = {"end": -len(x.core)} if x.core else {}
+        yield _node("Shape", [x.name], batch, start=0, **end)
+    if len(batched) > 1:
+        yield from _common_batch(batches)
     yield _node("ReduceProd", ["batch"], "size", keepdims=1)
     for x in batched:
-        if not x.core:
-            yield _node("Reshape", [x.name, "size"], flat[x.name], allowzero=1)
-            continue
-        yield _node("Shape", [x.name], f"core_of_{x.name}", start=-len(x.core))
-        yield _node("Concat", ["size", f"core_of_{x.name}"], f"sizes_of_{x.name}", axis=0)
-        yield _node("Reshape", [x.name, f"sizes_of_{x.name}"], flat[x.name], allowzero=1)
+        given, sizes = x.name, "size"
+        if x.core:
+            sizes = f"sizes_of_{x.name}"
+            yield _node("Shape", [x.name], f"core_of_{x.name}", start=-len(x.core))
+            yield _node("Concat", ["size", f"core_of_{x.name}"], sizes, axis=0)
+        if len(batched) > 1:
+            given = f"expanded_{x.name}"
+            yield _node("Concat", ["batch", f"core_of_{x.name}"], f"whole_{x.name}", axis=0)
+            yield _node("Expand", [x.name, f"whole_{x.name}"], given)
+        yield _node("Reshape", [given, sizes], flat[x.name], allowzero=1)
     yield from body.nodes
     for x, result in zip(entry.outputs, body.outputs, strict=True):
         if x.core:
@@ -302,3 +339,13 @@ def _around_batches(entry: Entry, body: _Body) -> Iterator[NodeProto]:
             yield _node("Reshape", [result, f"sizes_of_{x.name}_"], x.name, allowzero=1)
         else:
             yield _node("Reshape", [result, "batch"], x.name, allowzero=1)
+
+
+def _common_batch(batches: Sequence[str]) -> Iterator[NodeProto]:
+    """Yield the nodes of the shape that batches broadcast to: that of arrays of nothing but it."""
+    widest = "of_nothing"
+    yield _node("Constant", [], widest, value=numpy_helper.from_array(np.array(False)))
+    for batch in batches:
+        yield _node("Expand", [widest, batch], f"{widest}_{batch}")
+        widest = f"{widest}_{batch}"
+    yield _node("Shape", [widest], "batch")

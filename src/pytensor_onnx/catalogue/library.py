@@ -25,8 +25,8 @@ from pytensor_onnx.catalogue.other_entries import (
     matrix_entries,
     random_entries,
     special_entries,
-    vector_entries,
 )
+from pytensor_onnx.catalogue.vector_entries import vector_entries
 from pytensor_onnx.conversion import IR_VERSION
 from pytensor_onnx.errors import ArgumentError, did_you_mean
 
@@ -37,7 +37,7 @@ DRAFT = "draft"
 FAMILIES = {
     "continuous": "Continuous distributions",
     "discrete": "Discrete distributions",
-    "vectors": "Distributions of vectors",
+    "vectors": "Distributions of vectors, matrices and series",
     "bijectors": "Bijectors",
     "special": "Special functions",
     "matrices": "Matrices",

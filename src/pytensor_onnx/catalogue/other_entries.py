@@ -1,14 +1,12 @@
-"""Entries of random states, distributions of vectors, bijectors, special functions, matrices."""
+"""Entries of random states, bijectors, special functions and matrices."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
-import pymc as pm
 import pytensor.tensor as pt
 from pymc.distributions import transforms
 from pytensor.tensor import linalg
@@ -83,54 +81,7 @@ def _next_key(state: V) -> list[V]:
 
 
 _MATRIX = ((2.0, 0.5, 0.1), (0.5, 1.5, -0.3), (0.1, -0.3, 1.0))
-_POINTS = ((0.3, -1.2, 0.5), (-1.0, 0.1, 2.0))
 _SIMPLEX = ((0.2, 0.3, 0.5), (0.6, 0.3, 0.1))
-_WEIGHTS = (1.5, 2.0, 0.7)
-
-
-def vector_entries() -> Iterator[Entry]:
-    """Yield the functions of distributions of vectors."""
-    value = Argument("value", "real", core=("n",), example=_POINTS)
-    mu = Argument("mu", "real", core=("n",), is_batched=False, example=(0.5, -0.5, 1.0))
-    cov = Argument("cov", "covariance", core=("n", "n"), is_batched=False, example=_MATRIX)
-    nu = Argument("nu", "positive, degrees of freedom", is_batched=False, example=4.0)
-    n = Argument("n", "number of trials", "int64", is_batched=False, example=6)
-    p = Argument("p", "probabilities", core=("k",), is_batched=False, example=(0.2, 0.3, 0.5))
-    a = Argument("a", "positive", core=("k",), is_batched=False, example=_WEIGHTS)
-    simplex = Argument("value", "positive, with a sum of 1", core=("k",), example=_SIMPLEX)
-    counts = Argument(
-        "value", "counts with the sum n", "int64", ("k",), example=((1, 2, 3), (4, 0, 2))
-    )
-    category = Argument("value", "0 to k - 1", "int64", example=(0, 2, 1, 1))
-    cases: list[tuple[str, tuple[Argument, ...], Callable[..., V]]] = [
-        ("MvNormal", (value, mu, cov), pm.MvNormal.dist),
-        (
-            "MvStudentT",
-            (value, nu, mu, cov),
-            lambda nu, mu, cov: pm.MvStudentT.dist(nu=nu, mu=mu, scale=cov),
-        ),
-        ("Dirichlet", (simplex, a), pm.Dirichlet.dist),
-        ("Multinomial", (counts, n, p), pm.Multinomial.dist),
-        ("DirichletMultinomial", (counts, n, a), pm.DirichletMultinomial.dist),
-        ("Categorical", (category, p), pm.Categorical.dist),
-    ]
-    for name, inputs, dist in cases:
-        yield Entry(
-            f"{name}LogProb",
-            "vectors",
-            name,
-            f"Logarithm of the density of each vector ({name})."
-            if name != "Categorical"
-            else "Logarithm of the probability of each category.",
-            inputs,
-            (Argument("log_prob"),),
-            partial(_density, dist),
-            "core",
-        )
-
-
-def _density(dist: Callable[..., V], value: V, *parameters: V) -> V:
-    return pm.logp(dist(*parameters), value)
 
 
 def bijector_entries() -> Iterator[Entry]:
@@ -460,7 +411,25 @@ def special_entries() -> Iterator[Entry]:
 
 
 def matrix_entries() -> Iterator[Entry]:
-    """Yield functions of one matrix of any size."""
+    """Yield functions of one matrix of any size, and of batches of matrices."""
+    for one in _one_matrix():
+        yield one
+        inputs = tuple(
+            replace(x, is_batched=True, example=(x.example, np.multiply(x.example, 2.0).tolist()))
+            for x in one.inputs
+        )
+        outputs = tuple(replace(y, is_batched=True) for y in one.outputs)
+        yield replace(
+            one,
+            name=f"Batch{one.name}",
+            about=f"{one.about[:-1]}, for each matrix of a batch.",
+            inputs=inputs,
+            outputs=outputs,
+            kind="core",
+        )
+
+
+def _one_matrix() -> Iterator[Entry]:
     square = Argument(
         "a",
         "square",
