@@ -98,7 +98,17 @@ ROOMS = {
     ),
     "pymc": room(
         "PyMC models: densities, predictors, samplers",
-        *("digests", "exporting", "functions", "graph", "operators", "ops", "rewriting", "running"),
+        *(
+            "digests",
+            "dispatch",
+            "exporting",
+            "functions",
+            "graph",
+            "operators",
+            "ops",
+            "rewriting",
+            "running",
+        ),
         "named_dims",
     ),
     "catalogue": room(

@@ -11,7 +11,11 @@ import pymc as pm
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable as V
 
-from pytensor_onnx.catalogue.formulas import CONTINUOUS_FORMULAS, DISCRETE_FORMULAS, Functions
+from pytensor_onnx.catalogue.further_functions import (
+    CONTINUOUS_FORMULAS,
+    DISCRETE_FORMULAS,
+    Functions,
+)
 
 FORMULAS = CONTINUOUS_FORMULAS | DISCRETE_FORMULAS
 REAL, POSITIVE, UNIT = "real", "positive", "in (0, 1)"

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         Calibration as Calibration,
         calibrate as calibrate,
     )
+    from pytensor_onnx.pymc.composed_step import compose_step as compose_step
     from pytensor_onnx.pymc.density import (
         export_logp as export_logp,
         export_transforms as export_transforms,
