@@ -16,10 +16,9 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.functions.random.ciphers import (
-    FRACTIONS,
+    integers,
     normal_numbers,
     philox_4x32,
-    random_bits,
     scaled,
     threefry_2x32,
     uniform_numbers,
@@ -37,6 +36,8 @@ __all__ = [
     "random_uniform",
     "split_prng",
 ]
+
+_DTYPES = ("float16", "float32", "float64")
 
 
 class Drawn(NamedTuple):
@@ -141,7 +142,8 @@ def random_uniform(
     after, key = split_prng(state)
     values = _shaped(uniform_numbers(_float(dtype)), key, shape)
     if (low, high) != (0, 1):
-        values = scaled(values, np.array(low, dtype), np.array(high, dtype))
+        number = np.dtype(dtype).type
+        values = scaled(values, number(low), number(high))
     return Drawn(values, after)
 
 
@@ -205,15 +207,9 @@ def random_integers(
     if not info.min <= low < high <= info.max + 1:
         raise ArgumentError(f"the bounds {low} and {high} are no range of {dtype}")
     after, key = split_prng(state)
-    bits, span = max(32, info.bits), high - low
-    # Two numbers make one of twice the bits, whose remainder is nearly uniform.
-    factor = (2 ** (bits // 2) % span) ** 2 % 2**bits % span
-    modulus = word(2**bits - 1)
-    most, least = (_bits(part, shape, bits) % word(span) for part in split_prng(key))
-    offset = (((most * word(factor)) & modulus) + least) & modulus
-    if bits == 64:
-        return Drawn((offset % word(span) + word(low % 2**64)).astype(dtype), after)
-    return Drawn(((offset % word(span)).astype("int64") + low).astype(dtype), after)
+    sizes, n = _lengths(shape)
+    numbers = integers(key, n, word(high - low), word(low % 2**64), dtype)
+    return Drawn(_in_shape(numbers, sizes), after)
 
 
 def philox(key: Any, counters: Any) -> TensorVariable:
@@ -239,23 +235,19 @@ def philox(key: Any, counters: Any) -> TensorVariable:
 
 
 def _float(dtype: str) -> str:
-    if dtype not in FRACTIONS:
-        raise ArgumentError(f"dtype is {dtype!r}: give one of {', '.join(FRACTIONS)}")
+    if dtype not in _DTYPES:
+        raise ArgumentError(f"dtype is {dtype!r}: give one of {', '.join(_DTYPES)}")
     return dtype
 
 
 def _shaped(draw: StandardGraph, key: TensorVariable, shape: Any) -> TensorVariable:
     """Return numbers of a key in a shape."""
     sizes, n = _lengths(shape)
-    numbers: TensorVariable = draw(key, n)
+    return _in_shape(draw(key, n), sizes)
+
+
+def _in_shape(numbers: TensorVariable, sizes: list[TensorVariable]) -> TensorVariable:
     return numbers.reshape(sizes, ndim=len(sizes)) if sizes else numbers[0]
-
-
-def _bits(key: TensorVariable, shape: Any, count: int) -> TensorVariable:
-    """Return random integers of a number of bits, as uint64."""
-    sizes, n = _lengths(shape)
-    bits = random_bits(key, n, count)
-    return bits.reshape(sizes, ndim=len(sizes)) if sizes else bits[0]
 
 
 def _lengths(shape: Any) -> tuple[list[TensorVariable], TensorVariable]:

@@ -12,7 +12,10 @@ from pytensor_onnx import native
 HERE = Path(__file__).parent
 SOURCES = [
     HERE.parents[1] / "native" / name
-    for name in ("kernels.c", "elementwise.c", "linalg.c", "eigen.c", "schur.c", "special.c")
+    for name in (
+        *("kernels.c", "ciphers.c", "elementwise.c", "linalg.c", "eigen.c", "schur.c"),
+        "special.c",
+    )
 ]
 FLAGS = ["-std=c11", "-O1", "-g", "-ffp-contract=off", "-fno-sanitize-recover=all"]
 

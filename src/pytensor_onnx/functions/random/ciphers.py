@@ -28,8 +28,16 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 _WORD = 2**32 - 1
 Maker = Callable[[str, bool], StandardGraph]
-FRACTIONS = {"float16": (16, 10), "float32": (32, 23), "float64": (64, 52)}
-"""For each dtype, the number of random bits of a draw, and the number of bits of its fraction."""
+FRACTIONS = {
+    "float16": (16, 10),
+    "bfloat16": (16, 7),
+    "float32": (32, 23),
+    "float64": (64, 52),
+}
+"""For each dtype, the number of random bits of a draw, and the number of bits of its fraction.
+
+Numbers of bfloat16 are in arrays of float32, normal ones before they are rounded.
+"""
 
 
 def word(value: int) -> V:
@@ -103,18 +111,21 @@ def uniform_numbers(dtype: str, is_narrow: bool = False) -> StandardGraph:
     total, kept = FRACTIONS[dtype]
     whole = random_bits(key, n, total) // word(2 ** (total - kept))
     # A whole number of that many bits is exact, and a power of two changes no digit.
-    wide = "float32" if is_narrow or dtype == "float16" else "float64"
-    fraction = (whole.astype(wide) * constant(pt.scalar(dtype=wide), 2.0**-kept)).astype(dtype)
-    return _draws("ThreefryUniform", uniform_numbers, [key, n], fraction, is_narrow)
+    wide = "float32" if is_narrow or total == 16 else "float64"
+    fraction = whole.astype(wide) * constant(pt.scalar(dtype=wide), 2.0**-kept)
+    fraction = fraction.astype(_array_dtype(dtype))
+    return _draws(f"ThreefryUniform_{dtype}", uniform_numbers, [key, n], fraction, is_narrow)
 
 
 @cache
 def normal_numbers(dtype: str, is_narrow: bool = False) -> StandardGraph:
     """Return the function of a key and of a length that gives standard normal numbers."""
     key, n = pt.vector("key", dtype="int64", shape=(2,)), pt.lscalar("n")
-    least = np.nextafter(np.array(-1, dtype), np.array(0, dtype))
+    # The number after -1, and the bits of twice a uniform number less one.
+    number = np.dtype(_array_dtype(dtype)).type
+    least = number(2.0 ** -(FRACTIONS[dtype][1] + 1) - 1)
     uniforms = uniform_numbers(dtype, is_narrow)(key, n)
-    x = scaled(uniforms, least, np.array(1, dtype))
+    x = scaled(uniforms, least, number(1))
     if dtype == "float64":
         z = _accurate_quantile(x)
     elif is_narrow:
@@ -122,24 +133,39 @@ def normal_numbers(dtype: str, is_narrow: bool = False) -> StandardGraph:
     else:
         wide = x.astype("float64")
         w = _minus_log(wide)
-        z = (wide * (_horner(w, RATIO_TOP) / _horner(w, RATIO_BOTTOM))).astype(dtype)
-    return _draws("ThreefryNormal", normal_numbers, [key, n], z, is_narrow)
+        ratio = _horner(w, RATIO_TOP) / _horner(w, RATIO_BOTTOM)
+        z = (wide * ratio).astype(_array_dtype(dtype))
+    return _draws(f"ThreefryNormal_{dtype}", normal_numbers, [key, n], z, is_narrow)
+
+
+def _array_dtype(dtype: str) -> str:
+    return "float32" if dtype == "bfloat16" else dtype
 
 
 def _draws(name: str, maker: Maker, inputs: list[V], numbers: V, is_narrow: bool) -> StandardGraph:
-    dtype = numbers.type.dtype
-    return StandardGraph(
-        inputs,
-        [numbers],
-        name=f"{name}_{dtype}_narrow" if is_narrow else f"{name}_{dtype}",
-        narrow=partial(maker, "float32", True),
-    )
+    name = f"{name}_narrow" if is_narrow else name
+    return StandardGraph(inputs, [numbers], name=name, narrow=partial(maker, "float32", True))
 
 
-def scaled(uniforms: V, low: np.ndarray, high: np.ndarray) -> V:
+def scaled(uniforms: V, low: np.floating, high: np.floating) -> V:
     """Return uniform numbers between bounds, with JAX's roundings."""
     least, room = pt.constant(low), pt.constant(high - low)
     return pt.maximum(uniforms * room + least, least)
+
+
+def integers(key: V, n: V, span: V, start: V, dtype: str) -> V:
+    """Return n integers from a start on, less than a span from it, both modulo 2**64.
+
+    As in JAX, two numbers make one of twice the bits, whose remainder is nearly uniform.
+    """
+    bits = max(32, np.iinfo(dtype).bits)
+    modulus, half = word(2**bits - 1), word(2 ** (bits // 2)) % span
+    factor = ((half * half) & modulus) % span
+    keys = threefry_2x32()(key.astype("uint64"), pt.arange(2).astype("uint64")).astype("int64")
+    most, least = (random_bits(keys[:, i], n, bits) % span for i in range(2))
+    offset = (((most * factor) & modulus) + least) & modulus
+    found = offset % span + start
+    return found if dtype == "uint64" else found.astype("int64").astype(dtype)
 
 
 def _minus_log(x: V) -> V:
