@@ -113,7 +113,7 @@ ROOMS = {
     ),
     "catalogue": room(
         "probability as a library of functions",
-        *("conversion", "exporting", "operators", "prng", "targets"),
+        *("conversion", "exporting", "functions", "operators", "prng", "targets"),
     ),
     "scoring": room("tables scored by files; hands on `pytensor_onnx_scoring`"),
     "web": room(

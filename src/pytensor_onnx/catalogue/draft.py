@@ -2,11 +2,15 @@
 
 The domain has a dtype, as functions have no types: that of the numbers. The seed, the state, the
 order of outputs and the attributes are those of the draft; the cipher is Threefry-2x32 as in JAX.
+Attributes `low` and `high` of integers are integers, and must be given. Numbers of bfloat16 are
+computed in float32, each operation rounded; those of bool are integers that are not zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import onnx
@@ -16,20 +20,20 @@ from pytensor.tensor.variable import TensorVariable as V
 
 from pytensor_onnx.catalogue.compile_entry import OPSET, Compiled, compile_entry
 from pytensor_onnx.catalogue.entry import Argument, Entry, Make
-from pytensor_onnx.prng import init_prng, philox, random_normal, random_uniform, split_prng
+from pytensor_onnx.functions.random.ciphers import integers, normal_numbers, uniform_numbers
+from pytensor_onnx.prng import init_prng, philox, split_prng
 
 DATE = "2026_07_06"
-DRAFT_DTYPES = ("float16", "float32", "float64")
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool")
+DRAFT_DTYPES = (*FLOATS, *INTEGERS)
 MOST = 16
 """Largest number of states of a split, as a function has a fixed number of outputs."""
 
-_ELEMENTS = {
-    "float16": TensorProto.FLOAT16,
-    "float32": TensorProto.FLOAT,
-    "float64": TensorProto.DOUBLE,
-}
 _STATE = Argument("prng_state", "two words of 32 bits", "int64", ("2",), False, (0, 42))
-_UNIFORMS, _NORMALS = "StandardUniform", "StandardNormal"
+_UNIFORMS, _NORMALS, _WHOLE = "StandardUniform", "StandardNormal", "UniformIntegers"
+_IN_ARRAYS = {"bfloat16": "float32", "bool": "uint8"}
+"""Dtypes of arrays for those that PyTensor lacks, and for those without arithmetic."""
 
 
 def draft_domain(dtype: str) -> str:
@@ -48,7 +52,8 @@ def _entries(dtype: str) -> Iterator[Entry]:
     data = Argument("data", "one integer for each state", "int64", ("n",), False, (7, 9))
     states = tuple(Argument(f"state_{i}", "", "int64", ("2",), False) for i in range(MOST))
     size = Argument("n", "number of numbers", "int64", (), False, 5)
-    numbers = Argument("numbers", core=("n",), is_batched=False)
+    arrays = _IN_ARRAYS.get(dtype, dtype)
+    numbers = Argument("numbers", "", arrays, core=("n",), is_batched=False)
     after = Argument("next_prng_state", "successor", "int64", ("2",), False)
 
     def entry(
@@ -79,14 +84,25 @@ def _entries(dtype: str) -> Iterator[Entry]:
         states,
         by_data,
     )
-    for name, draw in ((_UNIFORMS, random_uniform), (_NORMALS, random_normal)):
-        yield entry(
-            name,
-            "Numbers of a standard distribution, and the successor.",
-            [_STATE, size],
-            [numbers, after],
-            lambda state, n, draw=draw: list(draw(state, (n,), dtype=dtype)),
-        )
+    if dtype in INTEGERS:
+        low, high = (Argument(x, "a bound", "int64", (), False, 3) for x in ("low", "high"))
+
+        def draw_integers(state: V, n: V, low: V, high: V) -> list[V]:
+            following, key = split_prng(state)
+            span, start = (high - low).astype("uint64"), low.astype("uint64")
+            return [integers(key, n, span, start, arrays), following]
+
+        about = "Integers of the range from low to high, without high, and the successor."
+        yield entry(_WHOLE, about, [_STATE, size, low, high], [numbers, after], draw_integers)
+        return
+    for name, draw in ((_UNIFORMS, uniform_numbers), (_NORMALS, normal_numbers)):
+
+        def draw_numbers(state: V, n: V, draw: Any = draw) -> list[V]:
+            following, key = split_prng(state)
+            return [draw(dtype)(key, n), following]
+
+        about = "Numbers of a standard distribution, and the successor."
+        yield entry(name, about, [_STATE, size], [numbers, after], draw_numbers)
     key = Argument("key", "two words", "int64", ("2",), False, (0, 0))
     counters = Argument("counters", "", "int64", ("n", "4"), False, ((0, 0, 0, 0),))
     words = Argument("words", "of 32 bits", "int64", ("n", "4"), False)
@@ -99,51 +115,55 @@ def draft_functions(dtype: str) -> Iterator[Compiled]:
     domain = draft_domain(dtype)
     last: Compiled | None = None
     for entry in _entries(dtype):
-        last = compile_entry(entry, dtype, domain)
+        last = compile_entry(entry, dtype if dtype in ("float16", "float64") else "float32", domain)
         yield last
     assert last is not None
-    for name, numbers, parameters in (
-        ("RandomUniform", _UNIFORMS, {"low": 0.0, "high": 1.0}),
-        ("RandomNormal", _NORMALS, {"mean": 0.0, "scale": 1.0}),
-    ):
+    forms = (_OF_INTEGERS,) if dtype in INTEGERS else _OF_FLOATS
+    for form in forms:
         for is_like in (False, True):
-            function = _random(f"{name}{'Like' * is_like}", numbers, parameters, dtype, is_like)
-            yield Compiled(last.entry, dtype, function, ())
+            yield Compiled(last.entry, dtype, _random(form, dtype, is_like), ())
 
 
-def _random(
-    name: str, numbers: str, parameters: dict[str, float], dtype: str, is_like: bool
-) -> FunctionProto:
+@dataclass(frozen=True)
+class _Form:
+    """An operator of the draft, the function that draws for it, and its attributes."""
+
+    name: str
+    numbers: str
+    parameters: Mapping[str, float]
+
+
+_OF_FLOATS = (
+    _Form("RandomUniform", _UNIFORMS, {"low": 0.0, "high": 1.0}),
+    _Form("RandomNormal", _NORMALS, {"mean": 0.0, "scale": 1.0}),
+)
+_OF_INTEGERS = _Form("RandomUniform", _WHOLE, {})
+
+
+def _random(form: _Form, dtype: str, is_like: bool) -> FunctionProto:
     """Return an operator of a shape, or of a tensor whose shape it takes."""
     domain = draft_domain(dtype)
-    node = helper.make_node
+    name = f"{form.name}{'Like' * is_like}"
     nodes: list[NodeProto] = [
-        node("Shape", ["input"], ["sizes"])
+        helper.make_node("Shape", ["input"], ["sizes"])
         if is_like
         else _by_attribute("sizes", "value_ints", "shape", onnx.AttributeProto.INTS),
-        node("ReduceProd", ["sizes"], ["n"], keepdims=0),
-        node(numbers, ["prng_state", "n"], ["numbers", "next_prng_state"], domain=domain),
+        helper.make_node("ReduceProd", ["sizes"], ["n"], keepdims=0),
     ]
-    for parameter in parameters:
-        nodes += [
-            _by_attribute(
-                f"{parameter}_float", "value_float", parameter, onnx.AttributeProto.FLOAT
-            ),
-            node("Cast", [f"{parameter}_float"], [parameter], to=_ELEMENTS[dtype]),
-        ]
-    if "low" in parameters:
-        nodes += [
-            node("Sub", ["high", "low"], ["room"]),
-            node("Mul", ["numbers", "room"], ["scaled"]),
-            node("Add", ["scaled", "low"], ["moved"]),
-            node("Max", ["moved", "low"], ["flat"]),
-        ]
+    attributes = [] if is_like else ["shape"]
+    drawn, results = ["prng_state", "n"], ["numbers", "next_prng_state"]
+    if form.parameters:
+        nodes.append(helper.make_node(form.numbers, drawn, results, domain=domain))
+        nodes += _scaled(form, dtype)
     else:
+        attributes += ["low", "high"]
         nodes += [
-            node("Mul", ["numbers", "scale"], ["scaled"]),
-            node("Add", ["scaled", "mean"], ["flat"]),
+            _by_attribute(x, "value_int", x, onnx.AttributeProto.INT) for x in ("low", "high")
         ]
-    nodes.append(node("Reshape", ["flat", "sizes"], ["output"], allowzero=1))
+        drawn += ["low", "high"]
+        nodes.append(helper.make_node(form.numbers, drawn, results, domain=domain))
+        nodes.append(_cast("numbers", "flat", dtype))
+    nodes.append(helper.make_node("Reshape", ["flat", "sizes"], ["output"], allowzero=1))
     function = helper.make_function(
         domain,
         name,
@@ -151,13 +171,66 @@ def _random(
         ["output", "next_prng_state"],
         nodes,
         [helper.make_opsetid("", OPSET), helper.make_opsetid(domain, 1)],
-        [] if is_like else ["shape"],
-        [helper.make_attribute(k, np.float32(v).item()) for k, v in parameters.items()],
+        attributes,
+        [helper.make_attribute(k, np.float32(v).item()) for k, v in form.parameters.items()],
     )
     function.doc_string = (
         f"{name} of the draft of {DATE.replace('_', '-')} for {dtype}: numbers and the successor."
     )
     return function
+
+
+def _scaled(form: _Form, dtype: str) -> Iterator[NodeProto]:
+    """Yield the nodes that scale numbers by attributes, with a rounding for each operation."""
+    for parameter in form.parameters:
+        given = f"{parameter}_float"
+        yield _by_attribute(given, "value_float", parameter, onnx.AttributeProto.FLOAT)
+        yield from _as(given, parameter, dtype)
+    if "low" in form.parameters:
+        operations = [
+            ("Sub", "high", "low", "room"),
+            ("Mul", "numbers", "room", "scaled"),
+            ("Add", "scaled", "low", "moved"),
+            ("Max", "moved", "low", "drawn"),
+        ]
+    else:
+        operations = [("Mul", "numbers", "scale", "scaled"), ("Add", "scaled", "mean", "drawn")]
+        if dtype == "bfloat16":
+            yield from _as("numbers", "rounded", dtype)
+            operations[0] = ("Mul", "rounded", "scale", "scaled")
+    for op_type, x, y, result in operations:
+        if dtype == "bfloat16":
+            yield helper.make_node(op_type, [x, y], [f"{result}_exact"])
+            yield from _as(f"{result}_exact", result, dtype)
+        else:
+            yield helper.make_node(op_type, [x, y], [result])
+    yield _cast("drawn", "flat", dtype)
+
+
+def _as(x: str, result: str, dtype: str) -> Iterator[NodeProto]:
+    """Yield the nodes that round a float to a dtype, in an array of its arithmetic."""
+    if dtype == "bfloat16":
+        yield _cast(x, f"{result}_narrow", dtype)
+        yield _cast(f"{result}_narrow", result, "float32")
+    else:
+        yield _cast(x, result, dtype)
+
+
+def _cast(x: str, result: str, dtype: str) -> NodeProto:
+    return helper.make_node("Cast", [x], [result], to=element_type(dtype))
+
+
+def element_type(dtype: str) -> int:
+    """Return the element type of ONNX for the name of a dtype.
+
+    Examples
+    --------
+    >>> element_type("bfloat16"), element_type("bool")
+    (16, 9)
+    """
+    if dtype == "bfloat16":
+        return int(TensorProto.BFLOAT16)
+    return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
 def _by_attribute(output: str, field: str, attribute: str, kind: int) -> NodeProto:
