@@ -143,7 +143,7 @@ def random_uniform(
     values = _shaped(uniform_numbers(_float(dtype)), key, shape)
     if (low, high) != (0, 1):
         number = np.dtype(dtype).type
-        values = scaled(values, number(low), number(high))
+        values = scaled(values, number(low), number(high) - number(low))
     return Drawn(values, after)
 
 

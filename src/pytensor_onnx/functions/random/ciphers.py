@@ -30,7 +30,7 @@ _WORD = 2**32 - 1
 Maker = Callable[[str, bool], StandardGraph]
 FRACTIONS = {
     "float16": (16, 10),
-    "bfloat16": (16, 7),
+    "bfloat16": (8, 7),
     "float32": (32, 23),
     "float64": (64, 52),
 }
@@ -111,7 +111,7 @@ def uniform_numbers(dtype: str, is_narrow: bool = False) -> StandardGraph:
     total, kept = FRACTIONS[dtype]
     whole = random_bits(key, n, total) // word(2 ** (total - kept))
     # A whole number of that many bits is exact, and a power of two changes no digit.
-    wide = "float32" if is_narrow or total == 16 else "float64"
+    wide = "float32" if is_narrow or total <= 16 else "float64"
     fraction = whole.astype(wide) * constant(pt.scalar(dtype=wide), 2.0**-kept)
     fraction = fraction.astype(_array_dtype(dtype))
     return _draws(f"ThreefryUniform_{dtype}", uniform_numbers, [key, n], fraction, is_narrow)
@@ -125,7 +125,7 @@ def normal_numbers(dtype: str, is_narrow: bool = False) -> StandardGraph:
     number = np.dtype(_array_dtype(dtype)).type
     least = number(2.0 ** -(FRACTIONS[dtype][1] + 1) - 1)
     uniforms = uniform_numbers(dtype, is_narrow)(key, n)
-    x = scaled(uniforms, least, number(1))
+    x = scaled(uniforms, least, number(2))
     if dtype == "float64":
         z = _accurate_quantile(x)
     elif is_narrow:
@@ -147,9 +147,9 @@ def _draws(name: str, maker: Maker, inputs: list[V], numbers: V, is_narrow: bool
     return StandardGraph(inputs, [numbers], name=name, narrow=partial(maker, "float32", True))
 
 
-def scaled(uniforms: V, low: np.floating, high: np.floating) -> V:
-    """Return uniform numbers between bounds, with JAX's roundings."""
-    least, room = pt.constant(low), pt.constant(high - low)
+def scaled(uniforms: V, low: np.floating, room: np.floating) -> V:
+    """Return uniform numbers from a bound on, within a room, with JAX's roundings."""
+    least = pt.constant(low)
     return pt.maximum(uniforms * room + least, least)
 
 
