@@ -42,7 +42,7 @@ ROOMS = {
     "ops": room("Ops that PyTensor lacks", "graph", "encodings", "operators"),
     "functions": room("definitions: PyTensor expressions for Ops that ONNX lacks", "ops"),
     "named_dims": room("arrays with named axes, `pytensor.xtensor`"),
-    "prng": room("stateless random numbers, those of JAX", "functions", "ops"),
+    "prng": room("JAX's random numbers", "functions", "ops"),
     "random": room("`random_source`, a generator as an input", "bit_generators"),
     "bit_generators": room("the state of a generator in NumPy"),
     "digests": room("digests of arrays"),
@@ -87,7 +87,7 @@ ROOMS = {
     "backend": room("PyTensor as a backend of ONNX, `onnx.backend.base`", "importing"),
     "importing": room(
         "ONNX models as PyTensor graphs: reading, operators",
-        *("graph", "operators", "ops", "functions", "nn", "rewriting"),
+        *("graph", "operators", "ops", "functions", "nn", "prng", "rewriting"),
     ),
     "pictures": room("pictures of graphs", "graph", "operators"),
     "exporting": room(
@@ -112,7 +112,7 @@ ROOMS = {
         "named_dims",
     ),
     "catalogue": room(
-        "probability as a library of functions",
+        "probability as functions",
         *("conversion", "exporting", "functions", "operators", "prng", "targets"),
     ),
     "scoring": room("tables scored by files; hands on `pytensor_onnx_scoring`"),
