@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 import onnx_ir as ir
@@ -92,6 +92,7 @@ def atom_text(name: str) -> str:
     return str(name) if isinstance(name, ComputedSize) or is_plain(name) else repr(name)
 
 
+@lru_cache(maxsize=4096)
 def is_plain(name: str) -> bool:
     """Return whether a name cannot be confused with a computed size.
 
@@ -370,7 +371,7 @@ def _without(names: tuple[str, ...], factors: tuple[str, ...]) -> tuple[str, ...
 
 
 def _sorted(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(sorted(names, key=atom_text))
+    return names if len(names) < 2 else tuple(sorted(names, key=atom_text))
 
 
 def _order(names: tuple[str, ...]) -> tuple[int, list[str]]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 import onnx_ir as ir
@@ -73,11 +75,20 @@ _ONE_HOT = frozenset(
 _OF_SCHEMAS = {"float32": "float", "float64": "double"}
 _NEW_OPSET = 27
 """First opset that the promised version of ONNX Runtime does not know."""
+_ALONE = (
+    _QUANTISED
+    | _RECURRENT
+    | {"DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "MatMulInteger", "MatMulIntegerToFloat"}
+    | {"Pad", "ReduceMean"}
+)
+"""Operators that are kept whatever surrounds them."""
 _WINDOWS = frozenset({"AveragePool", "Conv", "MaxPool"})
 _SHIFTING = frozenset({"Mul", "Sub"})
 _OF_RUNTIME = frozenset({"bool", "float32", "int32", "int64", "int8", "uint8"})
 """Dtypes of the kernels that ONNX Runtime has on processors for operators of its own domain."""
 _SCALING = frozenset({"DynamicQuantizeLinear"})
+_SHARED: WeakValueDictionary[Any, KeptOperator] = WeakValueDictionary()
+"""Operations that many nodes of networks have, such as the quantisation of each layer."""
 _SETTINGS = (int, float, str, tuple, np.ndarray)
 _NUMBERS = frozenset({"float32", "float64", "int32", "int64"})
 _ESTIMATORS = {
@@ -118,40 +129,63 @@ def imported(
     build
         Function of operands and attributes that returns the results.
     """
-    weights: list[Variable] = []
     if any(isinstance(v, VariableList) for v in operands) or is_narrow(node, operands, opset):
         return build(operands, attributes)
-    if is_estimator := _is_estimator(node, operands):
+    given = [v for v in operands if v is not None and not isinstance(v, Constant)]
+    if _is_estimator(node, operands):
         # Large expressions, which nothing around them changes, are built once.
-        results: Sequence[Any] = [None] * len(node.outputs)
-    else:
-        results = build(operands, attributes)
-        if any(isinstance(v, VariableList) for v in results) or list(results) == [None]:
-            return results
-        weights = _weights(node, operands, results)
-        if not weights:
-            results = folded(results, operands)
-            if not _is_kept(node, operands, attributes, results):
-                _mark(node, operands, results)
-                return results
-    given = weights or [v for v in operands if v is not None and not isinstance(v, Constant)]
-    settings = {k: v for k, v in attributes.items() if k in node.attributes}
-    names = [v.name for v in node.outputs[: len(results)]]
-    positions = tuple(i for i, name in enumerate(names) if name != "")
-    if not is_estimator and not all(isinstance(results[i], TensorVariable) for i in positions):
+        whole = _kept(node, opset, operands, attributes, build, given)
+        return build(operands, attributes) if whole is None else whole
+    if _is_kept_alone(node, given, operands, attributes):
+        with suppress(BodyFailure, UnsupportedCase):  # it depends on values that are known outside
+            whole = _kept(node, opset, operands, attributes, build, given)
+            if whole is not None:
+                return whole
+    results = build(operands, attributes)
+    if any(isinstance(v, VariableList) for v in results) or list(results) == [None]:
         return results
-    if not positions or not all(isinstance(v, _SETTINGS) for v in settings.values()):
-        return build(operands, attributes) if is_estimator else results
+    weights = _weights(node, operands, results)
+    if not weights:
+        results = folded(results, operands)
+        if not _is_kept(node, operands, attributes, results):
+            _mark(node, operands, results)
+            return results
+    with suppress(BodyFailure, UnsupportedCase):  # it depends on sizes that are known outside
+        whole = _kept(node, opset, operands, attributes, build, weights or given, results)
+        if whole is not None:
+            return whole
+    return results
+
+
+def _kept(
+    node: ir.Node,
+    opset: int,
+    operands: Sequence[Variable | None],
+    attributes: Mapping[str, Any],
+    build: Rebuild,
+    given: Sequence[Variable],
+    results: Sequence[Any] | None = None,
+) -> Sequence[Variable] | None:
+    """Return the results of a node as those of one operation, None where it cannot be one.
+
+    Results of the expression on the operands tell more sizes than the expression alone.
+    """
+    settings = {k: v for k, v in attributes.items() if k in node.attributes}
+    if not all(isinstance(v, _SETTINGS) for v in settings.values()):
+        return None
+    key = _shared_key(node, opset, operands) if results is None and not settings else None
+    shared = None if key is None else _SHARED.get(key)
+    if shared is not None:
+        return shared(*given, return_list=True)
     is_input = {id(v) for v in given}
     inner = [v if v is None or id(v) not in is_input else v.type() for v in operands]
-    try:
-        expression = build(inner, attributes)
-    except (BodyFailure, UnsupportedCase):
-        if is_estimator:
-            raise
-        return results  # it depends on sizes that are known outside
-    if not all(isinstance(expression[i], TensorVariable) for i in positions):
-        return results
+    expression = build(inner, attributes)
+    found = [None] * len(expression) if results is None else results
+    names = [v.name for v in node.outputs[: len(found)]]
+    positions = tuple(i for i, name in enumerate(names) if name != "")
+    arrays = [v[i] for v in (expression, results or expression) for i in positions]
+    if not positions or not all(isinstance(v, TensorVariable) for v in arrays):
+        return None
     places = iter(range(len(operands)))
     stored = tuple(
         next(places) if v is not of else v for v, of in zip(inner, operands, strict=True)
@@ -169,15 +203,26 @@ def imported(
         ),
         [v for v, of in zip(inner, operands, strict=True) if v is not of],
         [
-            expression[i] if is_estimator else _as_known(expression[i], results[i])
+            expression[i] if results is None else _as_known(expression[i], results[i])
             for i in positions
         ],
     )
-    whole = list(results)
+    if key is not None:
+        _SHARED[key] = operator
+    whole = list(found)
     outputs = operator(*[v for v in operands if id(v) in is_input], return_list=True)
     for position, value in zip(positions, outputs, strict=True):
         whole[position] = value
     return whole
+
+
+def _shared_key(node: ir.Node, opset: int, operands: Sequence[Variable | None]) -> Any:
+    """Return what determines an operation without constants and attributes, None for others."""
+    is_plain = all(v is not None and not isinstance(v, Constant) for v in operands)
+    if not is_plain or not all(v.name != "" for v in node.outputs):
+        return None
+    types = tuple(v.type for v in operands if v is not None)
+    return node.domain, node.op_type, opset, types, len(node.outputs), GUARDED in node.meta
 
 
 def _since(node: ir.Node, opset: int, operands: Sequence[Variable | None]) -> int:
@@ -210,6 +255,25 @@ def _takes(node: ir.Node, version: int, operands: Sequence[Variable | None]) -> 
         if f"tensor({_OF_SCHEMAS.get(dtype, dtype)})" not in allowed.get(name, [name]):
             return False
     return True
+
+
+def _is_kept_alone(
+    node: ir.Node,
+    given: Sequence[Variable],
+    operands: Sequence[Variable | None],
+    attributes: Mapping[str, Any],
+) -> bool:
+    """Return whether a node is kept, and its expression depends on the types of operands alone."""
+    if not given or node.op_type not in _ALONE:
+        return False
+    if node.domain == MICROSOFT:
+        return all(v.type.dtype in _OF_RUNTIME for v in given)
+    if node.domain not in ("", "ai.onnx") or not _has_kernel(node, operands, attributes):
+        return False
+    if node.op_type in ("Pad", "ReduceMean") and len(given) > 1:
+        return False  # axes or numbers may be known outside
+    # Layers that are trained share the steps of the result and of its gradient.
+    return not (node.op_type in _RECURRENT and any(isinstance(v, SharedVariable) for v in given))
 
 
 def _is_estimator(node: ir.Node, operands: Sequence[Variable | None]) -> bool:

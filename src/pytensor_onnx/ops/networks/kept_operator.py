@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx_ir as ir
 import pytensor.tensor as pt
-from pytensor.compile.builders import OpFromGraph
+from pytensor.compile.builders import OpFromGraph, construct_nominal_fgraph
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import clone_replace
@@ -69,11 +69,16 @@ _SIZED_AS_FIRST = frozenset(
     | {"TreeEnsembleRegressor"}
 )
 """Operators whose axes of unknown sizes are those of the first operand."""
+_REDUCING = frozenset(
+    {"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean"}
+    | {"ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"}
+)
 
 MICROSOFT = "com.microsoft"
 """Domain of ONNX Runtime's own operators."""
 
 _IMPORTED = "is_imported"
+_LATER: Any = object()
 _LONGEST = 60
 """Characters of the attributes in the name of an operator."""
 
@@ -141,13 +146,49 @@ class KeptOperator(NetworkOp):
     """
 
     __props__ = ("imported",)
+    _frozen: Any
 
     def __init__(
         self, imported: ImportedNode, inputs: Sequence[Variable], outputs: Sequence[Variable]
     ) -> None:
         self.imported = imported
+        self._expression: Any = list(inputs), list(outputs)
         OpFromGraph.__init__(
-            self, list(inputs), list(outputs), name=imported.operator, on_unused_input="ignore"
+            self,
+            *self._expression,
+            name=imported.operator,
+            on_unused_input="ignore",
+            fgraph=_LATER,
+        )
+
+    @property
+    def fgraph(self) -> Any:
+        """The inner graph, which exports and most rewrites do not need."""
+        if self._frozen is _LATER:
+            self._frozen = construct_nominal_fgraph(*self._expression).freeze()
+            self._expression = None
+        return self._frozen
+
+    @fgraph.setter
+    def fgraph(self, frozen: Any) -> None:
+        self._frozen = frozen
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
+        """The node and its types, which determine the expression."""
+        node = self.imported
+        return (
+            *(node.domain, node.operator, node.since, node.n_results, node.results),
+            node.is_guarded,
+            tuple((name, _hashed(value)) for name, value in sorted(node.attributes.items())),
+            tuple(v.signature() if isinstance(v, Constant) else v for v in node.operands),
+            *(tuple(self.input_types), tuple(self.output_types)),
         )
 
     @property
@@ -158,6 +199,11 @@ class KeptOperator(NetworkOp):
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         """Apply to inputs of the types of the inner graph."""
         return OpFromGraph.__call__(self, *inputs, **options)
+
+    def make_node(self, *inputs: Variable) -> Apply:
+        """Return the application to inputs of the types of the inner graph."""
+        given = [t.filter_variable(v) for v, t in zip(inputs, self.input_types, strict=True)]
+        return Apply(self, given, [t() for t in self.output_types])
 
     def do_constant_folding(self, fgraph: FunctionGraph, node: Apply) -> bool:
         """Keep an operator on constants: it stores them in a narrower dtype than its result."""
@@ -170,7 +216,7 @@ class KeptOperator(NetworkOp):
 
     def emit(self, build: Builder, *inputs: ir.Value) -> Sequence[ir.Value] | None:
         """Emit the operator, where the version of its domain has it with the same meaning."""
-        node, dtypes = self.imported, [np.dtype(v.type.dtype) for v in self.fgraph.outputs]
+        node, dtypes = self.imported, [np.dtype(t.dtype) for t in self.output_types]
         operands = [
             build.constant(v.data, v.name)
             if isinstance(v, Constant)
@@ -203,8 +249,8 @@ class KeptOperator(NetworkOp):
 
     def _dims(self, build: Builder, position: int, inputs: Sequence[ir.Value]) -> list[Dim]:
         """Return the dimensions of a result: sizes, names of those of the inputs, or new names."""
-        dims: list[Dim] = list(self.fgraph.outputs[position].type.shape)
-        if self._is_sized_as_first:
+        dims: list[Dim] = list(self.output_types[position].shape)
+        if self._is_sized_as_first(position):
             first = build.dims(inputs[0])
             return [first[axis] if d is None else d for axis, d in enumerate(dims)]
         inner = self.fgraph.unfreeze()
@@ -218,13 +264,32 @@ class KeptOperator(NetworkOp):
                     dims[axis] = build.dims(inputs[source])[owner.op.i]
         return [build.scope.dims.computed(self.operator.lower()) if d is None else d for d in dims]
 
-    @property
-    def _is_sized_as_first(self) -> bool:
-        return self.operator in _SIZED_AS_FIRST and self.imported.operands[:1] == (0,)
+    def _is_sized_as_first(self, position: int) -> bool:
+        """Return whether axes of unknown sizes of a result are those of the first operand."""
+        if self.imported.operands[:1] != (0,):
+            return False
+        first, result = self.input_types[0].shape, self.output_types[position].shape
+        if self.operator in _REDUCING or self.operator == "MatMulInteger":
+            # Axes that are reduced have size one, and columns of a constant matrix are known.
+            rest = self.imported.operands[1:2]
+            is_constant = all(isinstance(v, Constant) and v.type.ndim <= 2 for v in rest)
+            return len(first) == len(result) > 1 and is_constant
+        if self.operator == "Pad":
+            return self._leaves_open_axes(result)
+        return self.operator in _SIZED_AS_FIRST
+
+    def _leaves_open_axes(self, result: Sequence[int | None]) -> bool:
+        """Return whether numbers of a Pad are zero along the axes of unknown sizes."""
+        pads = self.imported.operands[1]
+        has_axes = any(v is not None for v in self.imported.operands[3:])
+        if has_axes or not isinstance(pads, Constant):
+            return False
+        pairs = pads.data.reshape(2, -1).T
+        return not any(n is None and pair.any() for n, pair in zip(result, pairs, strict=True))
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         """Return the sizes of the results, without a walk over the expression where it can be."""
-        if not self._is_sized_as_first:
+        if not all(map(self._is_sized_as_first, range(len(node.outputs)))):
             return super().infer_shape(node, shapes)
         return [
             tuple(
@@ -237,7 +302,7 @@ class KeptOperator(NetworkOp):
     def inner_operands(self, operands: Sequence[ir.Value | None]) -> list[ir.Value]:
         """Return the operands that are inputs of the inner graph."""
         places = {v: i for i, v in enumerate(self.imported.operands) if isinstance(v, int)}
-        found = [operands[places[position]] for position in range(len(self.fgraph.inputs))]
+        found = [operands[places[position]] for position in range(len(self.input_types))]
         return [v for v in found if v is not None]
 
     def results_of_node(self, results: Sequence[ir.Value]) -> list[ir.Value]:
@@ -275,6 +340,13 @@ def note_origin(variable: Variable, imported: bool) -> None:
     """
     if variable.owner is not None and isinstance(variable.owner.op, NetworkOp):
         setattr(variable.owner.tag, _IMPORTED, imported)
+
+
+def _hashed(value: Any) -> Any:
+    """Return the value of an attribute as one that can be hashed and compared."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    return type(value), value
 
 
 def _versions(node: ImportedNode) -> frozenset[int]:
