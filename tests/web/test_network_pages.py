@@ -71,7 +71,7 @@ def test_windows_of_sound_follow_each_other():
     page = network_page(model_of(inputs, outputs, **facts))
     sound = {"label": "Sound", "kind": "sound", "rate": 16000, "hop": 512, "window": 576}
     assert page["inputs"]["input"] == sound
-    assert page["inputs"]["sr"]["value"] == 16000
+    assert page["fixed"] == {"sr": 16000}
     assert page["carried"] == {"state": "stateN"}
     expected = {"kind": "timeline", "label": "speech", "step": 0.032, "percent": False}
     assert page["outputs"] == {"output": expected}
@@ -79,7 +79,7 @@ def test_windows_of_sound_follow_each_other():
     del facts["hop"]
     page = network_page(model_of(inputs, outputs, **facts))
     assert page["carried"] == {}
-    assert set(page["inputs"]) == set(inputs)
+    assert set(page["inputs"]) == {"input", "state"}
 
 
 def test_rows_of_a_sequence_are_windows():
@@ -325,8 +325,10 @@ def test_a_state_is_handed_from_window_to_window(browser, tmp_path, is_rows):
     sound = pt.tensor("sound", shape=(None if is_rows else 1, 200), dtype="float32")
     state = pt.tensor("state", shape=(1, 1), dtype="float32")
     sums = state + pt.cumsum(sound.sum(axis=1, keepdims=True), axis=0)
-    results = {"total": sums[:, 0] if is_rows else sums, "state_n": sums[-1:]}
-    program = export_onnx([sound, state], results, target="web", verify=False)
+    rate = pt.lscalar("sr")
+    total = (sums[:, 0] if is_rows else sums) * rate.astype("float32") / 8000
+    results = {"total": total, "state_n": sums[-1:]}
+    program = export_onnx([sound, rate, state], results, target="web", verify=False)
     program.model.metadata_props.update({"sample_rate": "8000", "hop": "160"})
     page, said = browser.new_page(), []
     page.on("console", lambda message: said.append(message.text))

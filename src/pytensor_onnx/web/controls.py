@@ -176,7 +176,8 @@ def _dtype(value: ir.Value) -> str:
 
 def sizes_of(value: ir.Value) -> list[int | None]:
     """Return sizes, with None for sizes that are known at a call only."""
-    return [dim if isinstance(dim, int) else None for dim in dims_of(value) or ()]
+    # Some exporters write -1 for an open size.
+    return [dim if isinstance(dim, int) and dim >= 0 else None for dim in dims_of(value) or ()]
 
 
 def _control(

@@ -27,6 +27,7 @@ _INTERNAL = re.compile(
 _NEXT = ("{}n", "{}N", "{}_n", "{}_next", "next_{}", "{}_out", "{}_new", "new_{}", "out_{}")
 """Names of the next value of a state."""
 _SHORTEST_SOUND, _LEAST_SIDE, _FEWEST_BYTES = 128, 6, 16
+_RATES = ("sample_rate", "sampling_rate")
 _USUAL_RATE, _USUAL_LEARNING = 16_000, 0.005
 _OF_BOXES = 6
 _REPEAT = 10
@@ -60,7 +61,13 @@ def network_page(model: ir.Model) -> dict[str, Any]:
     examples = stored_mapping(facts, EXAMPLES)
     carried = carried_states(model)
     free = [v for v in graph.inputs if v.name not in graph.initializers and v.name not in pairs]
-    given = [v for v in free if v.name not in carried]
+    rate = rate_of(facts)
+    fixed = {
+        str(v.name): rate
+        for v in free
+        if _SAMPLE_RATE.search(str(v.name)) and not sizes_of(v) and _is_whole(v)
+    }
+    given = [v for v in free if v.name not in {*carried, *fixed}]
     inputs = {str(v.name): _input(v, facts, examples, given) for v in given}
     labels = class_names(facts)
     image = next((str(v.name) for v in given if image_layout(v)), None)
@@ -80,8 +87,8 @@ def network_page(model: ir.Model) -> dict[str, Any]:
         }
     text = "The model runs here in the page: nothing that you give it is sent anywhere."
     title = {"title": facts["title"]} if facts.get("title") else {}
-    page = {"text": text, "inputs": inputs, "outputs": outputs, "carried": carried}
-    return {**title, **page}
+    page = {"text": text, "inputs": inputs, "outputs": outputs}
+    return {**title, **page, "carried": carried, "fixed": fixed if sound else {}}
 
 
 def carried_states(model: ir.Model) -> dict[str, str]:
@@ -122,6 +129,15 @@ def image_layout(value: ir.Value) -> str | None:
     return None
 
 
+def rate_of(facts: Mapping[str, str]) -> int:
+    """Return the samples of sound in a second."""
+    return next((n for key in _RATES if (n := _number_of(facts, key))), _USUAL_RATE)
+
+
+def _is_whole(value: ir.Value) -> bool:
+    return value.dtype is not None and value.dtype.is_integer()
+
+
 def _label(value: ir.Value, noun: str) -> str:
     """Return the name of a value as words, or a noun where an exporter made the name."""
     name = str(value.name)
@@ -152,17 +168,14 @@ def _input(
     """Return options of an input."""
     name, sizes = str(value.name), sizes_of(value)
     is_float = value.dtype is not None and value.dtype.is_floating_point()
-    rate = _number_of(facts, "sample_rate") or _number_of(facts, "sampling_rate")
-    if not sizes and _SAMPLE_RATE.search(name) and not is_float:
-        options = {"label": "Samples in a second", "value": rate or _USUAL_RATE, "more": True}
-        return options | {"min": 8000, "max": 48000, "step": 1000, "least": 1}
+    is_told = any(facts.get(key) for key in _RATES)
     # A last axis of one is that of channels.
     row = sizes[:-1] if len(sizes) > 2 and sizes[-1] == 1 else sizes
     last = row[-1] if row else 0
     is_row = bool(row) and all(n in {1, None} for n in row[:-1])
-    is_sound = _SOUND.search(name) or (rate and value is given[0])
+    is_sound = _SOUND.search(name) or (is_told and value is given[0])
     if is_float and is_row and is_sound and (last or _SHORTEST_SOUND) >= _SHORTEST_SOUND:
-        options = {"label": _label(value, "Sound"), "kind": "sound", "rate": rate or _USUAL_RATE}
+        options = {"label": _label(value, "Sound"), "kind": "sound", "rate": rate_of(facts)}
         size, hop = last or _number_of(facts, "window"), _number_of(facts, "hop")
         return options | ({"hop": hop, "window": size} if hop and size and hop <= size else {})
     if not is_float and is_row and (last or 0) >= _FEWEST_BYTES and _BYTES.search(name):

@@ -93,7 +93,7 @@ def build_site(
     with _folder_beside(target) as temporary:
         site = temporary / "site"
         shutil.copytree(str(files("pytensor_onnx.web") / "static"), site)
-        _write_model(Path(model), site / "model.onnx")
+        _write_model(Path(model), site / "model.onnx", described["fixed"])
         reason = _write_engine(engine, Path(model), site, webgpu)
         described["runtime"] = {"engine": "tape"}
         if reason:
@@ -214,7 +214,9 @@ def describe_page(
     automatic = automatic_page(loaded, model.stem)
     # Who describes inputs or outputs has a page of single controls and views.
     is_described = any(page.get(kind) for kind in ("inputs", "outputs"))
-    carried = {} if is_described else automatic.get("carried") or {}
+    carried, fixed = (
+        {} if is_described else automatic.get(key) or {} for key in ("carried", "fixed")
+    )
     handed = {
         str(v.name): {
             "next": carried[str(v.name)],
@@ -224,7 +226,7 @@ def describe_page(
         for v in inputs
         if v.name in carried and v.dtype
     }
-    inputs = [v for v in inputs if v.name not in carried]
+    inputs = [v for v in inputs if v.name not in {*carried, *fixed}]
     outputs = [v for v in graph.outputs if v.name not in {*pairs.values(), *carried.values()}]
     page = {**({"title": automatic["title"]} if is_described else automatic), **page}
     repeat = page.get("repeat", 1)
@@ -253,17 +255,25 @@ def describe_page(
         "button": page.get("button") or "Run",
         "starts": bool(page.get("starts")),
         "predictor": page.get("predictor"),
+        "fixed": fixed,
     }
 
 
-def _write_model(model: Path, target: Path) -> None:
-    """Copy a model; weights that are in another file are written into this one."""
+def _write_model(model: Path, target: Path, fixed: Mapping[str, Any]) -> None:
+    """Copy a model; weights of another file, and fixed inputs, are written into this one."""
     loaded = ir.load(model)
+    for value in [v for v in loaded.graph.inputs if v.name in fixed]:
+        assert value.dtype is not None
+        number = np.array(fixed[str(value.name)], value.dtype.numpy())
+        value.const_value = ir.tensor(number, name=value.name)
+        loaded.graph.inputs.remove(value)
+        loaded.graph.register_initializer(value)
     external = weight_files(loaded, model)
     if sum(path.stat().st_size for path in external) > _LARGEST:
         raise PyTensorONNXError(_TOO_LARGE.format(model))
     if external:
         ir.external_data.load_to_model(loaded)
+    if external or fixed:
         ir.save(loaded, target)
     else:
         shutil.copyfile(model, target)

@@ -157,11 +157,16 @@ class _Data:
 def _described(value: onnx.ValueInfoProto) -> dict[str, Any]:
     """Return the name, dtype and sizes of a value: a number, the name of a size, or None."""
     tensor = value.type.tensor_type
-    dims = [
-        d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor.shape.dim
-    ]
+    dims = [_size(d) for d in tensor.shape.dim]
     dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).name
     return {"name": value.name, "dtype": dtype, "dims": dims}
+
+
+def _size(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:
+    """Return a size or its name, None of an open one, which some exporters write as -1 or "?"."""
+    if dim.HasField("dim_value"):
+        return int(dim.dim_value) if dim.dim_value >= 0 else None
+    return dim.dim_param if dim.dim_param.strip("?") else None
 
 
 def _inputs(graph: onnx.GraphProto, data: _Data) -> list[dict[str, Any]]:
