@@ -136,6 +136,32 @@ def test_a_line_of_rows_with_one_key_has_no_noise(opened):
     assert abs(points[:, 1] - line).max() < 0.2
 
 
+@needs_chromium
+@pytest.mark.parametrize("carries", [False, True])
+def test_rows_that_depend_on_those_before_them_stay_in_their_order(opened, carries):
+    spent = RNG.gamma(2, 1, 40).round(2)
+    before = np.append(0, spent[:-1])
+    seen = (2 * spent + (before if carries else 0)).round(2)
+    with pm.Model() as model:
+        week, tv = pm.Data("week", np.arange(40.0)), pm.Data("tv", spent)
+        mean = pm.Normal("gain") * tv + 0 * week
+        if carries:
+            mean += pt.concatenate([[0.0], tv[:-1]])
+        pm.Normal("sales", mean, 0.1, observed=seen, shape=mean.shape)
+    posterior = {"gain": np.full((1, 20), 2.0)}
+    program = export_predictor(model, posterior, row_id="row", target="web", verify=False)
+    page = opened(program)
+    page.get_by_text("Done.").wait_for()
+    note = page.get_by_text("a row depends on those before it")
+    assert note.is_visible() is carries
+    choice = page.get_by_label("Along the axis", exact=True)
+    chosen = choice.evaluate("(x) => x.selectedOptions[0].text")
+    assert chosen == ("rows of a table" if carries else "week")
+    plots = page.locator(".plot")
+    assert plots.get_by_text("week").count() == 1
+    assert plots.get_by_text("data").count() == 1
+
+
 def test_units_stand_in_labels_and_indices_have_the_names_of_their_dimensions():
     posterior = {"level": np.zeros((1, 3, 3)), "slope": np.ones((1, 3))}
     units = {"age": "years", "height": "cm"}

@@ -105,6 +105,11 @@ class Page {
     this.isReady = true;
     for (const name of ["run", "repeat", "reset", "save"]) byId(name).disabled = false;
     say("Ready.");
+    await this.predictor?.probe(async (/** @type {() => void} */ change) => {
+      change();
+      const { outputs } = await this.model.run(this.read(), 1);
+      return readResults(outputs);
+    });
     if (this.description.run === "change" || this.description.starts) await this.run();
   }
 
@@ -180,6 +185,11 @@ class Page {
     }
   }
 
+  /** Return what the controls give; null for one that waits. @returns {Record<string, any>} */
+  read() {
+    return Object.fromEntries(this.controls.map((/** @type {any} */ { name, read }) => [name, read()]));
+  }
+
   changed() {
     // Draws for other inputs are draws from another distribution.
     for (const { name, view } of this.description.outputs) if (view.kind === "histogram") delete this.kept[name];
@@ -223,16 +233,12 @@ class Page {
 
   async once() {
     const started = performance.now();
-    /** @type {Record<string, import("./tensors.js").Tensor>} */
-    const feeds = {};
-    for (const { name, read } of this.controls) {
-      const value = read();
-      if (value === null) {
-        this.isRepeating = false;
-        say(this.controls.find((/** @type {any} */ c) => c.name === name).wish ?? `Give ${name} to run the model.`);
-        return;
-      }
-      feeds[name] = value;
+    const feeds = this.read();
+    const missing = this.controls.find((/** @type {any} */ { name }) => feeds[name] === null);
+    if (missing) {
+      this.isRepeating = false;
+      say(missing.wish ?? `Give ${missing.name} to run the model.`);
+      return;
     }
     const times = this.description.repeat;
     const reading = performance.now() - started;

@@ -14,8 +14,13 @@ import { inDigitsOf, shown, tensor } from "./tensors.js";
 
 const POINTS = 60;
 const FIRST_ROWS = 5;
+const FEW_ROWS = 30;
 const MOST_DOTS = 300;
 const ROWS = "rows of a table";
+/** Rows by which the page finds whether they depend on each other, and most rows of the data that it shows then. */
+const [PROBED, FOLLOWING] = [12, 200];
+/** Difference of predictions, in shares of their spread, above which it is not rounding. */
+const APART = 0.01;
 
 /**
  * @param {any} description
@@ -47,9 +52,14 @@ export function makePredictor({ inputs, predictor }, changed) {
 
   /** Values of the covariates for each row of the run. @type {Map<Covariate, number[]>} */
   let rows = new Map();
+  /** The rows of a trial, null in other runs. @type {Map<Covariate, number[]> | null} */
+  let trial = null;
+  const note = element("p", { class: "hint", hidden: true }, "In this model a row depends on those before it: the axis has the rows of the table, in their order.");
+  settings.append(note);
   /** @param {number | null} size number of rows that the model has, null for any */
   const readRows = (size) => {
     if (!along.length) return new Map();
+    if (trial) return trial;
     if (isTable()) return tableOf(text.value, along, size);
     const at = axis();
     const ends = fields[covariates.indexOf(at)];
@@ -63,7 +73,7 @@ export function makePredictor({ inputs, predictor }, changed) {
     read: () => {
       if (!i) rows = readRows(covered.map((/** @type {any} */ x) => x.dims[0]).find(Number.isInteger) ?? null);
       // Along an axis all rows have one key: the lines have no noise of their own.
-      if (input.name === predictor.row_id) return tensor(input.dtype, [...(rows.values().next().value ?? [0]).keys()].map((row) => (isTable() ? row : 0)), [rows.values().next().value?.length ?? 1]);
+      if (input.name === predictor.row_id) return tensor(input.dtype, [...(rows.values().next().value ?? [0]).keys()].map((row) => (isTable() && !trial ? row : 0)), [rows.values().next().value?.length ?? 1]);
       const own = covariates.filter((covariate) => covariate.input === input.name);
       if (!own[0].rows) return tensor(input.dtype, [fields[covariates.indexOf(own[0])].read()], []);
       const columns = own.map((covariate) => /** @type {number[]} */ (rows.get(covariate)));
@@ -85,7 +95,37 @@ export function makePredictor({ inputs, predictor }, changed) {
   let table = [];
   /** Return whether a row of the data has the chosen values of all factors but that along the axis. @param {number} row */
   const isChosen = (row) => along.every((covariate) => covariate === axis() || !covariate.choices || !covariate.sample || covariate.sample[row] === fields[covariates.indexOf(covariate)].read());
-  const views = predicted.map((output) => view(output, () => (isTable() || !along.length ? null : axis()), () => rows, isChosen));
+  const isData = () => along.every((covariate) => covariate.sample && rows.get(covariate)?.every((x, i) => x === covariate.sample?.[i]));
+  /** What rises from row to row, as time does. */
+  const rising = () => along.find((covariate) => !covariate.choices && rows.get(covariate)?.every((x, i, all) => !i || x > all[i - 1]));
+  const views = predicted.map((output) => view(output, () => (isTable() || !along.length ? null : axis()), () => rows, isChosen, isData, rising));
+  /**
+   * Find whether a row depends on others, by predictions of rows in both orders; if so, show the rows of the data.
+   *
+   * @param {(change: () => void) => Promise<any>} run sets the trial, and runs the model on it
+   */
+  const probe = async (run) => {
+    const size = covered.map((/** @type {any} */ x) => x.dims[0]).find(Number.isInteger);
+    const count = Math.min(size ?? PROBED, ...along.map(({ sample }) => sample?.length ?? 0));
+    if (!predictor.row_id || !along.length || count < 2 || (size && size > count)) return;
+    const given = along.map((covariate) => /** @type {number[]} */ (covariate.sample).slice(0, count));
+    const found = [];
+    for (const order of [given, given.map((values) => [...values].reverse())]) {
+      const results = await run(() => (trial = new Map(along.map((covariate, i) => [covariate, order[i]]))));
+      found.push(predicted.map((output) => summarised(output, results).middle));
+    }
+    trial = null;
+    const depends = found[0].some((middle, i) => {
+      const back = [...found[1][i]].reverse();
+      const spread = Math.max(...middle) - Math.min(...middle);
+      return middle.length === count && middle.some((x, row) => Math.abs(x - back[row]) > APART * spread);
+    });
+    if (!depends) return;
+    text.value = exampleOf(along, Math.min(FOLLOWING, size ?? FOLLOWING));
+    choice.value = String(along.length);
+    note.hidden = false;
+    arrange();
+  };
   const all = element("div", { class: "table", tabindex: 0, role: "region", "aria-label": "Predictions" });
   const list = { element: panel("Predictions of the rows", all), show: (/** @type {any} */ results) => {
     const summaries = predicted.map((output) => summarised(output, results));
@@ -101,7 +141,7 @@ export function makePredictor({ inputs, predictor }, changed) {
     const [first, ...lines] = table.slice(0, 201);
     all.replaceChildren(element("table", {}, element("tr", {}, ...first.map((x) => element("th", {}, x))), ...lines.map((line) => element("tr", {}, ...line.map((x) => element("td", {}, x))))));
   }, clear: () => all.replaceChildren() };
-  return { controls, views: [list, ...views], csv: () => writeTable(table) };
+  return { controls, views: [...views, list], csv: () => writeTable(table), probe };
 }
 
 /** @param {string} name */
@@ -193,9 +233,9 @@ function panelOfRows(text, along, changed) {
   return made;
 }
 
-/** Return the first rows of the sample as CSV. @param {Covariate[]} along */
-function exampleOf(along) {
-  const count = Math.max(1, Math.min(FIRST_ROWS, ...along.map(({ sample }) => sample?.length ?? 1)));
+/** Return the first rows of the sample as CSV. @param {Covariate[]} along @param {number} [most] */
+function exampleOf(along, most = FIRST_ROWS) {
+  const count = Math.max(1, Math.min(most, ...along.map(({ sample }) => sample?.length ?? 1)));
   const rows = Array.from({ length: count }, (_, i) => along.map((covariate) => named(covariate, covariate.sample?.[i] ?? covariate.median ?? covariate.choices?.[0][0] ?? 0)));
   return writeTable([along.map(({ name }) => name), ...rows]);
 }
@@ -269,8 +309,10 @@ function summarised({ names, levels, mass }, results) {
  * @param {() => Covariate | null} axis
  * @param {() => Map<Covariate, number[]>} rows
  * @param {(row: number) => boolean} isChosen whether a row of the data is of the groups that are shown
+ * @param {() => boolean} isData whether the rows are the first ones of the data
+ * @param {() => Covariate | undefined} rising what rises from row to row
  */
-function view(output, axis, rows, isChosen) {
+function view(output, axis, rows, isChosen, isData, rising) {
   const plot = element("div", { class: "plot" });
   const hint = element("p", { class: "hint" });
   const { label, names, categories, observed } = output;
@@ -286,11 +328,12 @@ function view(output, axis, rows, isChosen) {
     }
     const { middle, low, high, share } = summarised(output, results);
     const isByRow = !xs.length || middle.length !== xs.length;
-    const positions = isByRow ? middle.map((_, i) => i + 1) : xs;
-    const data = !isByRow && observed && at?.sample?.length === observed.length ? [at.sample, observed] : null;
-    const [dots, others] = [true, false].map((chosen) => data && thinned(data.map((values) => values.filter((_, row) => isChosen(row) === chosen))));
+    const time = isByRow && middle.length > FEW_ROWS ? rising() : undefined;
+    const positions = isByRow ? ((time && rows().get(time)) ?? middle.map((_, i) => i + 1)) : xs;
+    const data = isByRow && observed && middle.length > FEW_ROWS && isData() ? [positions, observed.slice(0, positions.length)] : !isByRow && observed && at?.sample?.length === observed.length ? [at.sample, observed] : null;
+    const [dots, others] = [true, false].map((chosen) => data && thinned(data.map((values) => values.filter((_, row) => (isByRow || isChosen(row)) === chosen))));
     hint.textContent = "";
-    const labels = { x: isByRow ? "row" : (at?.label ?? ""), y: label, isTitled: true };
+    const labels = { x: isByRow ? (time?.label ?? "row") : (at?.label ?? ""), y: label, isTitled: true };
     if (!low || !high) return linePlot(plot, positions, [middle], ["mean"], labels, dots);
     if (at?.choices && !isByRow) {
       const place = new Map(at.choices.map(([value], i) => [value, i]));
@@ -298,7 +341,7 @@ function view(output, axis, rows, isChosen) {
       hint.textContent = `Dots on lines: means, and intervals of ${share}${pairs ? "; small dots: the data" : ""}.`;
       return forestPlot(plot, xs.map((x) => named(at, x)), middle, low.map((x, i) => [x, high[i]]), label, pairs);
     }
-    if (isByRow && middle.length <= 30) {
+    if (isByRow && middle.length <= FEW_ROWS) {
       hint.textContent = `Means, and intervals of ${share}.`;
       return forestPlot(plot, positions.map((i) => `row ${i}`), middle, low.map((x, i) => [x, high[i]]), label);
     }
