@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+from sphinx.util.docutils import SphinxRole
 from sphinx.util.logging import getLogger
 
 DOCS = Path(__file__).parent
@@ -103,7 +105,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "pytensor-onnx"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_js_files = ["filter.js"]
+html_js_files = ["filter.js", "tables.js"]
 html_show_sourcelink = False
 html_baseurl = "https://pytensor-onnx.github.io/pytensor-onnx/"
 html_theme_options = {
@@ -144,12 +146,26 @@ def prepare(_app: object, page: str, source: list[str]) -> None:
     # A doctest ends with an empty line, which a box of code does not show.
     source[0] = re.sub(r"^(```pycon\n.*?)\n+```$", r"\1\n```", source[0], flags=re.M | re.S)
     if page == "reference/coverage":
-        # A search for the name of an operation finds its row first.
-        source[0] = OPERATION.sub(r"| {index}`!\1` |", source[0])
+        source[0] = OPERATION.sub(r"| {operation-name}`\1` |", source[0])
     source[0] = source[0].replace(FILTER, '```{raw} html\n<div id="filter"></div>\n```')
     if page == "reference/command-line":
         source[0] += command_line()
     source[0] = source[0].replace(LIVE, live_page()) if LIVE in source[0] else source[0]
+
+
+class OperationName(SphinxRole):
+    """The name of an operation in its row, which a search for it finds first, under its name."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        """Return the name as a target."""
+        place = nodes.make_id(f"operation-{self.text}")
+        standard = self.env.get_domain("std")
+        # Some operations of one name are in two families.
+        if ("operation", self.text) in standard.objects:
+            return [nodes.inline(self.rawtext, self.text)], []
+        target = nodes.inline(self.rawtext, self.text, ids=[place])
+        standard.note_object("operation", self.text, place, location=target)
+        return [target], []
 
 
 def live_page() -> str:
@@ -215,3 +231,5 @@ def setup(app: Any) -> None:
     """Connect the site's own steps."""
     app.connect("builder-inited", make_demos)
     app.connect("source-read", prepare)
+    app.add_object_type("operation", "operation", objname="operation")
+    app.add_role("operation-name", OperationName())

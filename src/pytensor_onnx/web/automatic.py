@@ -388,7 +388,11 @@ def _predictor(graph: ir.Graph, told: Mapping[str, Any]) -> dict[str, Any]:
         "title": _model_name(told, f"{capital(names)}{by}"),
         "text": f"Predictions of {names}, computed in this page from {told['draws']:,} draws of "
         "the posterior of a PyMC model."
-        + (" Choose what lies along the axis, and set the others." if covariates else ""),
+        + (
+            " Choose what lies along the axis, and set the others."
+            if covariates
+            else " The rows are those of the fit: the model has no data containers to change."
+        ),
         "run": "change",
         "inputs": inputs,
         "outputs": {str(v.name): {"kind": "hidden"} for v in graph.outputs},
