@@ -447,3 +447,24 @@ def test_a_file_for_openvino_says_how_to_compute_in_float32():
     program = export_onnx([x], pt.exp(x), target="openvino", verify=False)
     assert '"INFERENCE_PRECISION_HINT": "f32"' in program.changes[-1].text
     assert not any("INFERENCE" in change.text for change in portable([x], pt.exp(x)).changes)
+
+
+@pytest.mark.parametrize("target", ["portable", "tract"])
+@pytest.mark.parametrize("dtype", ["uint32", "uint64", "int64"])
+def test_sums_and_products_of_wide_integers_wrap_around(dtype, target):
+    x = pt.vector("x", dtype=dtype)
+    values = np.array([2**32 - 1, 2**32 - 3, 2**31, 7]).astype(dtype)
+    program = export_onnx([x], [x.sum(), x.prod()], target=target)
+    for some in (values, values[:1], values[:0]):
+        for found, expected in zip(program(some), (some.sum(), some.prod()), strict=True):
+            assert found == expected
+            assert found.dtype == expected.dtype
+
+
+@pytest.mark.parametrize("axis", [0, (0, 2), None])
+@pytest.mark.parametrize("keepdims", [True, False])
+def test_products_along_axes_are_exact(axis, keepdims):
+    x = pt.tensor3("x", dtype="int64")
+    values = np.random.default_rng(0).integers(-(2**30), 2**30, (3, 4, 2))
+    program = export_onnx([x], x.prod(axis=axis, keepdims=keepdims), target="tract")
+    np.testing.assert_array_equal(program(values), values.prod(axis=axis, keepdims=keepdims))

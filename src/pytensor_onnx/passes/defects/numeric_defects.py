@@ -5,6 +5,7 @@ from functools import partial
 import onnx_ir as ir
 
 from pytensor_onnx.graph.traversal import is_bare
+from pytensor_onnx.operators.dims import sizes_in
 from pytensor_onnx.passes.defects.record import (
     DOUBLE,
     EVERY,
@@ -17,6 +18,7 @@ from pytensor_onnx.passes.defects.record import (
     Defect,
 )
 from pytensor_onnx.passes.forms import exact, integer, replacements
+from pytensor_onnx.passes.matching import required
 
 _TESTS = "tests/targets/test_nan_defects.py"
 _HALF = frozenset({ir.DataType.FLOAT16})
@@ -133,6 +135,12 @@ _ACCURACY = "tests/targets/test_accuracy_defects.py"
 _INTEGERS = "tests/targets/test_integer_defects.py"
 _MADE_EXACT = "{op} of {dtype} made exact"
 
+
+def _is_of_values(node: ir.Node) -> bool:
+    """Return whether a node reduces other numbers than sizes of arrays."""
+    return is_bare(node) and sizes_in(required(node.inputs[0])) is None
+
+
 ROUNDING_DEFECTS = (
     Defect(
         name="coarse definitions",
@@ -183,6 +191,17 @@ ROUNDING_DEFECTS = (
         tests=(f"{_INTEGERS}::test_integer_reductions_round_above_2_53",),
         treatment=Decomposition(
             form=integer.exact_reduction, change=_MADE_EXACT, condition=is_bare
+        ),
+    ),
+    Defect(
+        name="integer products through double",
+        operators=("ReduceProd",),
+        dtypes=INTEGERS,
+        targets=("portable", "tract"),
+        reason="Products above 2^53 are rounded in ONNX Runtime, and saturate.",
+        tests=(f"{_INTEGERS}::test_integer_reductions_round_above_2_53",),
+        treatment=Decomposition(
+            form=exact.product_of_steps, change=_MADE_EXACT, condition=_is_of_values
         ),
     ),
     Defect(

@@ -128,6 +128,23 @@ def integer_product(build: Builder, node: ir.Node) -> ir.Value:
     return _restore(build, node, fold_last_axis(build, merged, "Mul", 1))
 
 
+def product_of_steps(build: Builder, node: ir.Node) -> ir.Value:
+    """Multiply integers of an axis of unknown size in a Scan, which more runtimes have than loops.
+
+    A Scan of no steps is refused, so that one multiplies a one first.
+    """
+    merged = _merge_reduced(build, node, required(node.inputs[0]))
+    *others, size = build.dims(merged)
+    if isinstance(size, int):
+        return integer_product(build, node)
+    one = build.constant(np.ones((), dtype_of(merged).numpy()))
+    start = build.Expand(one, build.Shape(merged, start=0, end=len(others))) if others else one
+    rows = build.Transpose(merged, perm=[len(others), *range(len(others))])
+    whole = build.Concat(build.Unsqueeze(start, build.ints([0])), rows, axis=0)
+    (product,) = build.scan([start], [whole], lambda body, so_far, row: body.Mul(so_far, row))
+    return _restore(build, node, product)
+
+
 def _axes(node: ir.Node, rank: int) -> list[int]:
     axes = constant_ints(node.inputs[1]) if len(node.inputs) > 1 else None
     return list(range(rank)) if axes is None else sorted(a % rank for a in axes)

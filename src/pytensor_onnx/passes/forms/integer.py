@@ -237,6 +237,7 @@ REDUCTIONS: dict[str, Form] = {
 UINT64: dict[str, Form] = {
     **dict.fromkeys(("CumSum", "CumProd", "Einsum", "OneHot", "Trilu"), in_int64_modulo),
     **dict.fromkeys(("Add", "Equal", "Mul", "Sub"), in_int64_modulo),
+    **dict.fromkeys(("ReduceProd", "ReduceSum", "ReduceSumSquare"), in_int64_modulo),
     **dict.fromkeys(
         ("ArgMax", "ArgMin", "ReduceMax", "ReduceMin", "TopK", "Unique"), in_int64_order
     ),
