@@ -8,12 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 import scipy.stats
+from onnx import TensorProto, helper
 
 from pytensor_onnx import native
 from pytensor_onnx.catalogue.compile_entry import compile_entry
 from pytensor_onnx.catalogue.library import entries, model_of
+from pytensor_onnx.functions.random.ciphers import uniform_numbers
 
 PACKAGE = Path(__file__).parents[2] / "native" / "wheel" / "src" / "pytensor_onnx_kernels"
 CODE = """
@@ -26,6 +29,47 @@ feed = {"value": [0.5, 2.0], "alpha": [1.5, 0.7], "beta": [2.0, 0.3]}
 (found,) = session.run(None, feed)
 print(json.dumps([found.tolist(), pytensor_onnx_kernels.library(), "pytensor" in sys.modules]))
 """
+
+HOST = Path(__file__).parent / "host.c"
+
+
+def _runtime() -> Path:
+    """Return ONNX Runtime's library, which its wheels have on Linux."""
+    folder = Path(onnxruntime.__file__).parent / "capi"
+    found = sorted(folder.glob("libonnxruntime.so.*"))
+    if not found:
+        pytest.skip("the wheel of ONNX Runtime has no library to link with")
+    return found[0]
+
+
+@pytest.mark.parametrize("language", ["c", "c++"])
+def test_programs_of_other_languages_run_kernels(language: str, tmp_path: Path) -> None:
+    """The model has calls without bodies, which no session takes that lacks the kernels."""
+    compiler = shutil.which({"c": "cc", "c++": "c++"}[language])
+    library = native.library()
+    if compiler is None or library is None:
+        pytest.skip(f"there is no compiler of {language}, or the kernels are not built")
+    runtime = tmp_path / "libonnxruntime.so.1"
+    runtime.symlink_to(_runtime())
+    host = tmp_path / "host"
+    command = [compiler, "-x", language, HOST, "-x", "none", runtime, "-o", host]
+    subprocess.run([*command, f"-Wl,-rpath,{tmp_path}"], check=True)
+    names = {"state": [2], "n": []}
+    node = helper.make_node(
+        "ThreefryUniform_float32", list(names), ["numbers"], domain="pytensor.standard"
+    )
+    inputs = [helper.make_tensor_value_info(k, TensorProto.INT64, v) for k, v in names.items()]
+    output = helper.make_tensor_value_info("numbers", TensorProto.FLOAT, [None])
+    graph = helper.make_graph([node], "draws", inputs, [output])
+    domains = [helper.make_opsetid("", 21), helper.make_opsetid("pytensor.standard", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=domains, ir_version=10), tmp_path / "m.onnx")
+    run = subprocess.run(
+        [host, library, tmp_path / "m.onnx", "1000"], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    found = np.array([int(line, 16) for line in run.stdout.split()], "uint32").view("float32")
+    expected = uniform_numbers("float32")(np.array([0, 42]), 1000).eval(mode="FAST_COMPILE")
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_kernels_run_without_pytensor(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pytensor import sparse
 from pytensor.graph.basic import Variable
 from pytensor.scan.utils import until
 
-from pytensor_onnx import export_onnx, nn
+from pytensor_onnx import export_onnx, nn, prng
 from pytensor_onnx.exporting.program.program import ONNXProgram
 
 
@@ -255,6 +255,20 @@ def normal_draws() -> Model:
     rng = pt.random.shared_rng(seed=1, name="rng")
     following, draws = rng.normal(size=4)
     return Model([], [draws], [], {"updates": {rng: following}})
+
+
+@model
+def stateless_uniform_draws() -> Model:
+    seed = pt.lscalar("seed")
+    draws = prng.random_uniform(prng.init_prng(seed), 5).values
+    # All bits of the fractions.
+    return Model([seed], [draws, (draws * np.float32(2**23)).astype("int32")], [np.array(42)])
+
+
+@model
+def stateless_normal_draws() -> Model:
+    seed = pt.lscalar("seed")
+    return Model([seed], [prng.random_normal(prng.init_prng(seed), 5).values], [np.array(42)])
 
 
 @model
