@@ -106,3 +106,12 @@ def assert_looks_like(opened, name):
     assert len(found) == len(expected), "the sizes differ"
     share = (abs(found - expected).reshape(-1, 4).max(axis=1) > 32).mean()
     assert share < 0.03, f"{share:.0%} of the blocks differ from {file}"
+
+
+def wav(samples, rate):
+    """Return a file of sound of 16 bits."""
+    wave = np.asarray(samples, "<i2")
+    header = b"RIFF" + np.uint32(36 + wave.nbytes).tobytes() + b"WAVEfmt "
+    header += np.uint32(16).tobytes() + np.uint16([1, 1]).tobytes()
+    header += np.uint32([rate, 2 * rate]).tobytes() + np.uint16([2, 16]).tobytes()
+    return header + b"data" + np.uint32(wave.nbytes).tobytes() + wave.tobytes()

@@ -14,7 +14,7 @@ import pytest
 from pytensor_onnx import export_onnx, export_training_step
 from pytensor_onnx.web.controls import is_probability
 from pytensor_onnx.web.network_pages import class_names, network_page, training_page
-from tests.web.pages import needs_chromium
+from tests.web.pages import needs_chromium, wav
 from tests.web.tapes import needs_tapes
 
 STATIC = files("pytensor_onnx.web") / "static"
@@ -120,6 +120,32 @@ def test_images_are_normalised_as_the_configuration_says(shape, size, expected):
     colours = {"mean": [0.5, 0.4, 0.3], "std": [2, 2, 2]} if expected else {}
     assert page["inputs"]["input_3"] == {"label": "Image", **expected, **colours}
     assert page["outputs"]["dense_5"] == {"label": "Result"}
+
+
+def test_sliders_begin_with_the_example_of_the_export():
+    rate, months = pt.dscalar("rate"), pt.iscalar("months")
+    examples = [0.04, 260]
+    outputs = {"left": rate * months}
+    program = export_onnx([rate, months], outputs, example_inputs=examples, verify=False)
+    controls = [x["control"] for x in program.page().description["inputs"]]
+    kinds = {"kind": "slider", "min": 0}
+    assert controls == [
+        {**kinds, "label": "Rate", "value": 0.04, "max": 0.08},
+        {**kinds, "label": "Months", "value": 260, "max": 500},
+    ]
+
+
+@needs_chromium
+def test_a_line_of_one_number_is_that_number(browser, tmp_path):
+    x = pt.vector("x")
+    page = browser.new_page()
+    program = export_onnx([x], {"y": x + 32, "z": pt.sqrt(-1 - x[0])}, target="web", verify=False)
+    page.goto(program.page().save(tmp_path / "page.html").as_uri())
+    page.get_by_text("Done.").wait_for()
+    assert page.locator("#outputs .number").all_inner_texts() == ["32", "NaN"]
+    page.get_by_text("it is not a number (NaN)").wait_for()
+    assert page.locator("#outputs svg").count() == 0
+    page.close()
 
 
 def test_key_points_stand_on_the_image():
@@ -307,15 +333,6 @@ def test_a_sound_file_is_heard_from_its_loudest_window(browser, tmp_path):
     page.get_by_text("no.wav is no sound that the browser can read.").wait_for()
     assert not said
     page.close()
-
-
-def wav(samples, rate):
-    """Return a file of sound of 16 bits."""
-    wave = np.asarray(samples, "<i2")
-    header = b"RIFF" + np.uint32(36 + wave.nbytes).tobytes() + b"WAVEfmt "
-    header += np.uint32(16).tobytes() + np.uint16([1, 1]).tobytes()
-    header += np.uint32([rate, 2 * rate]).tobytes() + np.uint16([2, 16]).tobytes()
-    return header + b"data" + np.uint32(wave.nbytes).tobytes() + wave.tobytes()
 
 
 @needs_chromium

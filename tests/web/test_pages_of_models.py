@@ -2,14 +2,16 @@
 
 import warnings
 
+import numpy as np
+import onnxruntime
 import pytest
 
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.web.packages import package_files
 from scripts.page_models import MODELS
 from scripts.picture_pages import write_page
-from scripts.real_files import PackageMissingError
-from tests.web.pages import AXE, needs_chromium
+from scripts.real_files import MAGIKA, SILERO, PackageMissingError
+from tests.web.pages import AXE, needs_chromium, wav
 from tests.web.tapes import needs_tapes
 
 pytestmark = [pytest.mark.slow, needs_chromium]
@@ -128,3 +130,53 @@ def test_axe_finds_nothing(browser, page_of, name, screen):
         found = page.evaluate("axe.run()")["violations"]
         assert [(x["id"], [n["html"] for n in x["nodes"]]) for x in found] == []
         page.close()
+
+
+def results_of(page):
+    """Return the numbers of the results that a page saves, by their columns."""
+    page.locator("#outputs[aria-busy=false]").wait_for()
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Download results").click()
+    return np.genfromtxt(saved.value.path(), delimiter=",", skip_header=1)
+
+
+def test_the_kind_of_a_text_is_that_of_the_runtime(browser, page_of):
+    page, said = open_page(browser, page_of("file_types"), "desktop")
+    page.get_by_text("Done.").wait_for()
+    text = "\n  #include <stdio.h>\n" + "".join(
+        f"int f{i}(int x) {{ return x + {i}; }}\n" for i in range(90)
+    )
+    page.get_by_label("Text or file", exact=True).fill(text)
+    page.get_by_text("The text that is typed.").wait_for()
+    numbers = list(text.strip().encode())
+    given = np.array([numbers[:1024] + numbers[-1024:]], "int32")
+    (expected,) = onnxruntime.InferenceSession(MAGIKA.path()).run(None, {"bytes": given})
+    # The network takes a variance as a difference of large numbers in float32.
+    np.testing.assert_allclose(results_of(page), expected[0], atol=2e-4)
+    assert page.locator(".bar.largest").inner_text().split()[0] in {"c", "cpp"}
+    assert said == []
+    page.close()
+
+
+def test_a_voice_is_heard_as_by_the_runtime(browser, page_of, tmp_path):
+    page, said = open_page(browser, page_of("speech"), "desktop")
+    page.get_by_text("Done.").wait_for()
+    time = np.arange(20_000) / 16_000
+    wave = sum(np.sin(2 * np.pi * 130 * k * time + k) / k for k in range(1, 25))
+    wave *= np.sin(2 * np.pi * 2 * time).clip(0) / 6
+    # Browsers divide positive samples by another number than negative ones.
+    samples = np.abs(wave * 32767).round().astype("<i2")
+    (tmp_path / "hum.wav").write_bytes(wav(samples, 16_000))
+    page.get_by_label("Sound, file").set_input_files(tmp_path / "hum.wav")
+    page.get_by_text("hum.wav, 1.25 seconds").wait_for()
+    padded = np.concatenate([np.zeros(64), samples / 32767, np.zeros(480)]).astype("float32")
+    state, expected = np.zeros((2, 1, 128), "float32"), []
+    session = onnxruntime.InferenceSession(SILERO.path())
+    for start in range(0, 20_000, 512):
+        window = padded[None, start : start + 576]
+        feed = {"input": window, "state": state, "sr": np.array(16_000)}
+        share, state = session.run(None, feed)
+        expected.append(share[0, 0])
+    np.testing.assert_allclose(results_of(page), expected, atol=1e-4)
+    assert said == []
+    page.close()

@@ -189,9 +189,31 @@ def _input(
     if layout := image_layout(value):
         return {"label": _label(value, "Image"), **_image(value, layout, facts, examples)}
     options = {"label": capital(words(name))}
+    numbers = examples[name]["numbers"] if name in examples else []
+    if (
+        len(numbers) == 1
+        and all(n in {1, None} for n in sizes)
+        and not isinstance(numbers[0], bool)
+    ):
+        return options | {"value": numbers[0], **_range_around(numbers[0])}
     if name in examples and sizes:
         options |= {"kind": "table", "example": {**examples[name], "is_given": True}}
     return options
+
+
+def _range_around(number: float) -> dict[str, float]:
+    """Return the range of a slider from zero to twice a number, rounded to one digit.
+
+    Examples
+    --------
+    >>> _range_around(260), _range_around(-0.04)
+    ({'min': 0, 'max': 500}, {'min': -0.08, 'max': 0})
+    """
+    end = float(f"{2 * number:.0e}")
+    end = int(end) if end.is_integer() else end
+    if not end:
+        return {}
+    return {"min": 0, "max": end} if end > 0 else {"min": end, "max": 0}
 
 
 def _image(

@@ -57,15 +57,17 @@ export function readResults(outputs) {
 /** @param {Output} output @returns {View} */
 function number(output) {
   const value = element("div", { class: "number" });
+  const hint = element("p", { class: "hint" });
   const { label, digits, percent } = output.view;
   return {
-    element: panel(label, value),
+    element: panel(label, value, hint),
     show: (results) => {
       const [first] = results[output.name].numbers;
+      hint.textContent = Number.isNaN(first) ? "There is no result for these inputs: it is not a number (NaN)." : "";
       if (first === undefined) value.textContent = "–";
       else value.textContent = percent ? percentage(first) : shown(first, digits);
     },
-    clear: () => (value.textContent = ""),
+    clear: () => (value.textContent = hint.textContent = ""),
   };
 }
 
@@ -119,12 +121,20 @@ function bars(output) {
 /** @param {Output} output @param {Page} page @returns {View} */
 function lines(output, { labelOf }) {
   const plot = element("div", { class: "plot" });
+  const value = element("div", { class: "number" });
   const hint = element("p", { class: "hint" });
   const { label, x, series, points } = output.view;
   return {
-    element: panel(label, plot, hint),
+    element: panel(label, value, plot, hint),
     show: (results) => {
       const { numbers, dims } = results[output.name];
+      // A line of one point says less than its number.
+      const isOne = numbers.length === 1 && !points;
+      value.textContent = isOne ? shown(numbers[0]) : "";
+      if (isOne) {
+        hint.textContent = noted(numbers);
+        return clearPlot(plot);
+      }
       const sizes = dims.filter((n) => n !== 1);
       const n = sizes[0] ?? 1;
       const width = n ? numbers.length / n : 0;
@@ -140,7 +150,7 @@ function lines(output, { labelOf }) {
     },
     clear: () => {
       clearPlot(plot);
-      hint.textContent = "";
+      value.textContent = hint.textContent = "";
     },
   };
 }
