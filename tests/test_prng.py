@@ -114,6 +114,16 @@ def test_normal_numbers_are_exact_inverses_of_jaxs_uniform_ones(dtype, bound):
     np.testing.assert_allclose(found, jaxs, rtol=close, atol=close * (dtype == "float16"))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_normal_numbers_have_equal_bits_in_all_modes(dtype):
+    drawn = prng.random_normal(prng.init_prng(SEED), 5000, dtype=dtype).values
+    expected = evaluated(drawn)
+    for mode in ("JAX", "ONNX"):
+        np.testing.assert_array_equal(evaluated(drawn, mode), expected)
+    portable = export_onnx([], drawn, target="portable", verify=False)
+    np.testing.assert_array_equal(portable(), expected)
+
+
 @pytest.mark.parametrize(("dtype", "low", "high"), RANGES)
 def test_integers_are_jaxs(dtype, low, high):
     _, key = jax.random.split(jax.random.key(SEED))

@@ -5,12 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import onnx
 import pytensor
+import pytensor.tensor as pt
 import pytest
 from onnx import TensorProto, helper
 
-from pytensor_onnx import from_onnx
+from pytensor_onnx import export_onnx, from_onnx, prng
 from pytensor_onnx.catalogue.draft import element_type
 from pytensor_onnx.importing.random import DRAFT_DOMAIN
+from tests.conftest import op_types
 
 SEED = 42
 
@@ -114,3 +116,14 @@ def test_the_shape_of_a_like_form_gives_its_dtype():
     keys, _ = _keys(1)
     assert found.dtype == "uint16"
     np.testing.assert_array_equal(found, jax.random.randint(keys[0], (3, 5), 0, 9, "uint16"))
+
+
+def test_files_of_draws_are_exported_again_with_their_functions():
+    state, n = pt.lvector("state"), pt.lscalar("n")
+    drawn = prng.random_normal(state, (n,))
+    first = export_onnx([state, n], drawn.values, verify=False)
+    graph = from_onnx(first.proto)
+    again = export_onnx(graph.inputs, graph.outputs, verify=False)
+    assert op_types(again) == op_types(first)
+    given = np.array([3, 4]), 100
+    np.testing.assert_array_equal(again(*given)[0], first(*given))

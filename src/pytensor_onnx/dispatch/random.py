@@ -9,7 +9,7 @@ from pytensor_onnx.dispatch.registry.function import lower_defined
 from pytensor_onnx.dispatch.registry.graphs import convert_inner
 from pytensor_onnx.functions.random.drawing import sampler_of
 from pytensor_onnx.functions.registry import DEFINITIONS
-from pytensor_onnx.graph.builder import Builder, Described
+from pytensor_onnx.graph.builder import Builder, Described, Meaning
 from pytensor_onnx.late_names import import_modules
 from pytensor_onnx.operators.dims import sizes_in
 from pytensor_onnx.ops.random.draws import Draw
@@ -43,6 +43,7 @@ def lower_standard_graph(
     op: StandardGraph, node: Apply, build: Builder, *inputs: ir.Value
 ) -> Lowered:
     """Call the standard function of a name, whose body is the inner graph."""
+    is_standard = not str(op.name).endswith("_narrow")
 
     def body(inner: Builder, *arguments: ir.Value) -> list[ir.Value]:
         return convert_inner(op.fgraph, inner, arguments)
@@ -56,8 +57,9 @@ def lower_standard_graph(
         described=Described(
             type(op),
             parameters=op.parameters,
-            is_standard=not str(op.name).endswith("_narrow"),
+            is_standard=is_standard,
             dtypes=[variable.type.dtype for variable in node.outputs],
+            meaning=Meaning(str(op.name)) if is_standard else None,
         ),
     )
     for value, variable in zip(results, node.outputs, strict=True):

@@ -95,6 +95,22 @@ def philox_4x32() -> StandardGraph:
     return StandardGraph([key, counters], [rows], name="Philox4x32")
 
 
+def graph_named(name: str) -> StandardGraph | None:
+    """Return the graph that files have as a function of a name, None for other names.
+
+    Examples
+    --------
+    >>> print(graph_named("ThreefryUniform_float32"), graph_named("Erfinv_float32"))
+    ThreefryUniform_float32{inline=False} None
+    """
+    kind, _, dtype = name.partition("_")
+    if dtype in FRACTIONS and kind in ("ThreefryUniform", "ThreefryNormal"):
+        return (uniform_numbers if kind == "ThreefryUniform" else normal_numbers)(dtype)
+    if name == "Threefry2x32":
+        return threefry_2x32()
+    return philox_4x32() if name == "Philox4x32" else None
+
+
 def random_bits(key: V, n: V, count: int) -> V:
     """Return n random integers of a number of bits, as uint64."""
     rows = threefry_2x32()(key.astype("uint64"), pt.arange(n).astype("uint64"))

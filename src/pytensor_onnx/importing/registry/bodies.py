@@ -18,6 +18,7 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_onnx.functions.operation import DefinedScalarOp
+from pytensor_onnx.functions.random.ciphers import graph_named
 from pytensor_onnx.functions.registry import DEFINITIONS, Definition
 from pytensor_onnx.graph.builder import Meaning
 from pytensor_onnx.graph.traversal import DOMAINS, STANDARD_DOMAIN
@@ -221,10 +222,10 @@ _GUARDED_OPERATORS = {"ReduceMax", "ReduceMin", "TopK", "Unique"}
 def own_operation(function: ir.Function) -> Callable[..., Variable | list[Variable]] | None:
     """Return the operation that a function of this package stands for, or None.
 
-    A definition of the standard domain is that of an Op: elementwise, or of linear algebra, with
-    axes of batches before those of matrices. A guard of a runtime's operator returns its last
-    operand where that operator is right, as PyTensor's is. Arithmetic with NumPy's rules is
-    PyTensor's.
+    A definition of the standard domain is that of an Op: elementwise, of a cipher, or of linear
+    algebra, with axes of batches before those of matrices. A guard of a runtime's operator returns
+    its last operand where that operator is right, as PyTensor's is. Arithmetic with NumPy's rules
+    is PyTensor's.
 
     Examples
     --------
@@ -239,7 +240,8 @@ def own_operation(function: ir.Function) -> Callable[..., Variable | list[Variab
     if meaning is None:
         return None
     if function.domain == STANDARD_DOMAIN:
-        return _elementwise().get(meaning.op) or _of_matrices(meaning, len(function.inputs))
+        found = _elementwise().get(meaning.op) or graph_named(meaning.op)
+        return found or _of_matrices(meaning, len(function.inputs))
     if meaning.op in ("KeepNonFinite", "RequireNonEmpty"):
         return _last
     return _FUNCTIONS.get(meaning.op)
