@@ -114,6 +114,7 @@ def prepare(
     passes.run(spell_sizes)
     if profile.is_portable:
         _forget_sizes(model)
+    _keep_operands(model)
     for function in model.functions.values():
         _forget_types(function)
         _drop_unused_domains(function)
@@ -148,6 +149,18 @@ def _forget_sizes(model: ir.Model) -> None:
     for value in (v for node in all_nodes(model.graph) for v in node.outputs):
         if value not in outer and not all(isinstance(d, int) for d in dims_of(value) or ()):
             value.shape = None
+
+
+def _keep_operands(model: ir.Model) -> None:
+    """Drop the shapes of results that ONNX Runtime computes in the place of their operands.
+
+    Normalizer reads the signs of its operand after it has written the squares. The runtime shares
+    memory where it knows that shapes are equal.
+    """
+    outputs = set(model.graph.outputs)
+    for node in nodes_of_model(model):
+        if node.op_type == "Normalizer" and not outputs.issuperset(node.outputs):
+            node.outputs[0].shape = None
 
 
 def _forget_types(function: ir.Function) -> None:

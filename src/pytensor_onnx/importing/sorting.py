@@ -1,12 +1,15 @@
-"""Sorting and searching."""
+"""Sorting, searching and counting."""
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.importing.registry.known_values import elements, like, size
 from pytensor_onnx.importing.registry.operator_imports import onnx_import
 
@@ -88,3 +91,54 @@ def hardmax(x: TensorVariable, *, axis: int = -1) -> TensorVariable:
     places = pt.arange(size(x, axis))
     places = places.dimshuffle([0 if a == axis else "x" for a in range(x.type.ndim)])
     return pt.switch(pt.eq(first, places), like(x, 1), like(x, 0))
+
+
+@onnx_import("TfIdfVectorizer")
+def counts_of_sequences(
+    x: TensorVariable,
+    *,
+    max_gram_length: int,
+    max_skip_count: int,
+    min_gram_length: int,
+    mode: str,
+    ngram_counts: tuple[int, ...],
+    ngram_indexes: tuple[int, ...],
+    pool_int64s: tuple[int, ...] = (),
+    pool_strings: tuple[str, ...] = (),
+    weights: tuple[float, ...] = (),
+) -> TensorVariable:
+    """Count sequences of a pool in rows of integers, with steps between their elements."""
+    if pool_strings:
+        raise UnsupportedCase("PyTensor has no arrays of string")
+    pool, length = np.array(pool_int64s, dtype="int64"), x.shape[-1]
+    ends = [*ngram_counts[1:], len(pool)]
+    counts: list[TensorVariable] = []
+    columns: list[int] = []
+    first = 0
+    for n, (start, end) in enumerate(zip(ngram_counts, ends, strict=True), start=1):
+        sequences = pool[start:end].reshape(-1, n)
+        places = ngram_indexes[first : first + len(sequences)]
+        first += len(sequences)
+        if not min_gram_length <= n <= max_gram_length or not len(sequences):
+            continue
+        total: Any = 0
+        for step in range(1, 2 + (max_skip_count if n > 1 else 0)):
+            are_equal = [
+                pt.eq(
+                    x[..., None, k * step : pt.maximum(length - (n - 1 - k) * step, 0)],
+                    sequences[:, k, None].astype(x.type.dtype),
+                )
+                for k in range(n)
+            ]
+            total = total + reduce(pt.and_, are_equal).sum(axis=-1)
+        counts.append(total)
+        columns += places
+    width = 1 + max(ngram_indexes)
+    found = pt.concatenate(counts, axis=-1).astype("float32")
+    whole = pt.zeros((*x.shape[:-1], width), dtype="float32")
+    whole = pt.set_subtensor(whole[..., np.array(columns)], found)
+    if mode == "TF":
+        return whole
+    factors = np.ones(width, dtype="float32")
+    factors[list(ngram_indexes)] = weights or 1
+    return pt.gt(whole, 0) * factors if mode == "IDF" else whole * factors

@@ -23,6 +23,7 @@ from pytensor_onnx import (
 )
 from pytensor_onnx.exporting.files.file_verification import verify_file
 from pytensor_onnx.exporting.files.optimized_files import compare_optimized
+from pytensor_onnx.importing.registry.imported_strings import tokenized
 from tests.importing.models import PYTHON, by_runtime, evaluated, model_of
 from tests.importing.node_tests import judged
 
@@ -469,3 +470,120 @@ def test_labels_that_no_classifier_makes_are_encoded_in_the_file():
     onnx.checker.check_model(again, full_check=True)
     for found, known in zip(by_runtime(again, x), by_runtime(model, x), strict=True):
         np.testing.assert_array_equal(found, known)
+
+
+def test_a_normalizer_does_not_write_to_its_operand():
+    # ONNX Runtime loses signs of rows that are negative, where it knows the shape of the result.
+    scaler = helper.make_node("Scaler", ["x"], ["a"], domain=ML, offset=[0.5], scale=[2.0])
+    nodes = [
+        scaler,
+        helper.make_node("Normalizer", ["a"], ["b"], domain=ML, norm="L2"),
+        helper.make_node("LinearRegressor", ["b"], ["y"], domain=ML, coefficients=[1.0] * 11),
+    ]
+    model = model_of(nodes, inputs={"x": ("n", 11)}, outputs={"y": ("n", 1)})
+    x = -np.abs(normal(3, 11))
+    expected = by_runtime(model, x)[0]
+    rows = (x - 0.5) * 2
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    np.testing.assert_allclose(expected, (rows / length).sum(axis=1, keepdims=True), rtol=1e-5)
+    graph = from_onnx(model)
+    program = export_onnx([*graph.inputs], pt.abs(graph.outputs[0]) * 2)
+    np.testing.assert_allclose(program(x), 2 * np.abs(expected), rtol=1e-5)
+    found = graph.outputs[0].eval({graph.inputs[0]: x}, mode="ONNX")
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+TEXTS = np.array([["Sun rain sun"], ["rain wind"], ["wind SUN snow"]], dtype=object)
+
+
+def pipeline_of_text() -> onnx.ModelProto:
+    """Return a model as skl2onnx writes one of TfidfVectorizer."""
+    pool = ["rain", "snow", "sun", "wind", "rain", "wind"]
+    counts = {"pool_strings": pool, "ngram_counts": [0, 4], "ngram_indexes": [0, 1, 2, 3, 4]}
+    limits = {"min_gram_length": 1, "max_gram_length": 2, "max_skip_count": 0, "mode": "TF"}
+    words = {"tokenexp": "[a-z]+", "mark": 0, "mincharnum": 1, "pad_value": "#"}
+    lower = {"case_change_action": "LOWER", "is_case_sensitive": 0}
+    nodes = [
+        helper.make_node("Reshape", ["text", "flat"], ["column"]),
+        helper.make_node("StringNormalizer", ["column"], ["lower"], **lower),
+        helper.make_node("Tokenizer", ["lower"], ["words"], domain="com.microsoft", **words),
+        helper.make_node("Flatten", ["words"], ["row"]),
+        helper.make_node("TfIdfVectorizer", ["row"], ["counts"], **counts, **limits),
+        helper.make_node("Normalizer", ["counts"], ["shares"], domain=ML, norm="L2"),
+        helper.make_node(
+            "LinearRegressor", ["shares"], ["y"], domain=ML, coefficients=[1.0, 2, 3, 4, 5]
+        ),
+    ]
+    return model_of(
+        nodes,
+        inputs={"text": ("n", 1)},
+        outputs={"y": ("n", 1)},
+        constants={"flat": np.int64([-1])},
+        dtypes={"text": TensorProto.STRING},
+    )
+
+
+def test_text_is_split_into_words_outside_of_the_graph():
+    with pytest.warns(UserWarning, match="^text: strings, .* the inputs counts are the numbers"):
+        graph = from_onnx(pipeline_of_text())
+    counts = graph.encode({"text": TEXTS})["counts"]
+    assert counts.tolist() == [[1, 0, 2, 0, 0], [1, 0, 0, 1, 1], [0, 1, 1, 1, 0]]
+    lengths = np.linalg.norm(counts, axis=1, keepdims=True)
+    expected = counts / lengths @ np.arange(1, 6)[:, None]
+    np.testing.assert_allclose(evaluated(graph, counts)[0], expected, rtol=1e-6)
+    (x,), (y,) = graph.inputs, graph.outputs
+    gradient = pt.grad(y.sum(), x).eval({x: counts}, mode=PYTHON)
+    assert np.isfinite(gradient).all()
+    assert (gradient != 0).any()
+    program = export_onnx(graph.inputs, graph.outputs, dynamic_axes=graph.dynamic_axes)
+    found = [node.op_type for node in program.proto.graph.node]
+    assert found == [node.op_type for node in pipeline_of_text().graph.node]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tokenexp": "[a-z]+"},
+        {"tokenexp": "[a-z]+", "mark": 1},
+        {"separators": [" ", ","], "mincharnum": 2},
+        {"separators": [""]},
+    ],
+    ids=["words", "marked", "separated", "characters"],
+)
+def test_words_are_those_of_the_runtime(options):
+    given = {"mark": 0, "mincharnum": 1, "pad_value": "#", **options}
+    node = helper.make_node("Tokenizer", ["x"], ["y"], domain="com.microsoft", **given)
+    texts = {"dtypes": dict.fromkeys("xy", TensorProto.STRING)}
+    model = model_of([node], inputs={"x": ("n",)}, outputs={"y": ("n", None)}, **texts)
+    x = np.array(["sun,rain a", "", "wind"], dtype=object)
+    assert tokenized(x, **given).tolist() == by_runtime(model, x)[0].tolist()
+
+
+@pytest.mark.parametrize("mode", ["TF", "IDF", "TFIDF"])
+@pytest.mark.parametrize("shape", [(7,), (3, 7), (2, 1), (2, 0)])
+def test_sequences_of_integers_are_counted(mode, shape):
+    node = helper.make_node(
+        "TfIdfVectorizer",
+        ["x"],
+        ["y"],
+        mode=mode,
+        min_gram_length=1,
+        max_gram_length=2,
+        max_skip_count=2,
+        ngram_counts=[0, 3],
+        ngram_indexes=[4, 0, 1, 2, 3],
+        pool_int64s=[1, 2, 3, 1, 2, 2, 1],
+        weights=[1.0, 2.0, 3.0, 4.0, 5.0],
+    )
+    model = model_of(
+        [node],
+        inputs={"x": [f"n{i}" for i in range(len(shape))]},
+        outputs={"y": (*[None] * (len(shape) - 1), 5)},
+        dtypes={"x": TensorProto.INT64},
+    )
+    x = np.random.default_rng(3).integers(0, 4, shape)
+    graph = from_onnx(model)
+    expected = by_runtime(model, x)[0]
+    assert evaluated(graph, x)[0].tolist() == expected.tolist()
+    program = export_onnx(graph.inputs, graph.outputs)
+    assert [n.op_type for n in program.proto.graph.node] == ["TfIdfVectorizer"]

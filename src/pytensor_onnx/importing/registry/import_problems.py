@@ -20,7 +20,13 @@ from pytensor_onnx.ops.networks.kept_operator import MICROSOFT
 type Arguments = tuple[dict[str, Any], dict[str, Any]]
 """Values of inputs and sizes, by name of the input."""
 
-_OF_STRINGS = MOVING | {"ArrayFeatureExtractor", "StringConcat", "StringNormalizer", "StringSplit"}
+_OF_STRINGS = MOVING | {
+    "ArrayFeatureExtractor",
+    "StringConcat",
+    "StringNormalizer",
+    "StringSplit",
+    "Tokenizer",
+}
 """Operators whose results are strings if their first operand is one."""
 _SIZES = (1, 2, 16, 512, 64, 224, 256, 1024, 4096)
 _SECONDS = 5.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
@@ -16,8 +17,11 @@ from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.importing.registry.import_problems import numbers_of_strings
 from pytensor_onnx.importing.registry.operator_imports import MACHINE_LEARNING
 from pytensor_onnx.importing.registry.reading import cut, number_labels
+from pytensor_onnx.ops.networks.kept_operator import MICROSOFT
 from pytensor_onnx.user_code import NOT_OF_USERS
 
+_START, _END = chr(2), chr(3)
+"""Marks of the start and the end of a text."""
 _FIRST_OPSET = 13
 """Opset from which nodes of encoders have the same meaning in the files of exports."""
 _UNCHANGED = frozenset({"Cast", "Concat", "Flatten", "Gather", "Identity", "Reshape", "Transpose"})
@@ -64,8 +68,61 @@ class StringEncoder:
     @cached_property
     def _evaluator(self) -> Any:
         from onnx.reference import ReferenceEvaluator
+        from onnx.reference.op_run import OpRun
 
-        return ReferenceEvaluator(self.proto)
+        def run(_: Any, texts: np.ndarray, **attributes: Any) -> tuple[np.ndarray]:
+            return (tokenized(texts, **attributes),)
+
+        tokenizer = type("Tokenizer", (OpRun,), {"op_domain": MICROSOFT, "_run": run})
+        return ReferenceEvaluator(self.proto, new_ops=[tokenizer])
+
+
+def tokenized(
+    texts: np.ndarray,
+    *,
+    mark: int,
+    mincharnum: int,
+    pad_value: str,
+    tokenexp: str = "",
+    separators: Sequence[str] = (),
+    **_: Any,
+) -> np.ndarray:
+    """Return the words of texts along a new last axis, as ONNX Runtime's Tokenizer.
+
+    Parameters
+    ----------
+    texts
+        Strings with one or two axes.
+    mark
+        Whether words stand between the marks of the start and the end of a text.
+    mincharnum
+        Number of characters of the shortest word.
+    pad_value
+        Word that fills the rows.
+    tokenexp
+        Regular expression of words.
+    separators
+        Regular expressions of what is between words, in place of it; none for single characters.
+
+    Examples
+    --------
+    >>> texts = np.array(["the sun", "rain"], dtype=object)
+    >>> tokenized(texts, mark=0, mincharnum=1, pad_value="#", tokenexp="[a-z]+").tolist()
+    [['the', 'sun'], ['rain', '#']]
+    """
+    rows = []
+    for text in texts.ravel().tolist():
+        if tokenexp:
+            words = [found.group() for found in re.finditer(tokenexp, text)]
+        elif list(separators) in ([], [""]):
+            words = list(text)
+        else:
+            words = re.split("|".join(f"(?:{separator})" for separator in separators), text)
+        words = [word for word in words if len(word) >= max(mincharnum, 1)]
+        rows.append([_START, *words, _END] if mark else words)
+    width = max(map(len, rows), default=0)
+    filled = [row + [pad_value] * (width - len(row)) for row in rows]
+    return np.array(filled, dtype=object).reshape(*texts.shape, width)
 
 
 def _encoder_of(data: bytes) -> StringEncoder:
@@ -104,6 +161,8 @@ def without_strings(
     operators = {node.op_type for node in part.graph if not node.domain}
     if is_old and operators - _UNCHANGED:
         return model, None
+    for value in proto.graph.output:
+        _add_type_of_counts(part.graph, value)
     types = {value.name: value.type.tensor_type for value in proto.graph.output}
     if not all(type_.elem_type and type_.HasField("shape") for type_ in types.values()):
         return model, None
@@ -127,6 +186,18 @@ def without_strings(
         skip_file_prefixes=NOT_OF_USERS,
     )
     return rest, StringEncoder(proto)
+
+
+def _add_type_of_counts(graph: ir.Graph, value: onnx.ValueInfoProto) -> None:
+    """Add the type of counts of words, which shape inference lacks behind a Tokenizer."""
+    (node,) = [v.producer() for v in graph.outputs if v.name == value.name]
+    if node is None or node.op_type != "TfIdfVectorizer":
+        return
+    if node.inputs[0] is None or node.inputs[0].shape is not None:
+        return
+    columns = 1 + max(node.attributes["ngram_indexes"].as_ints())
+    made = onnx.helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, (None, columns))
+    value.type.CopyFrom(made)
 
 
 def numbered_labels(model: ir.Model) -> tuple[ir.Model, dict[str, list[str]]]:
