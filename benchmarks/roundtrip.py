@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
+from onnxruntime.capi.onnxruntime_pybind11_state import Fail
 
 from benchmarks.timing import Table, interleaved
 from pytensor_onnx import PyTensorONNXError, export_onnx, from_onnx
@@ -77,6 +78,9 @@ _SIZES = {"input": (1, 512), "state": (2, 1, 128)}
 _RATE = np.array(16_000)
 CASES = {
     "ch_ppocr_mobile_v2.0_cls_mobile.onnx": Case(lambda: {"x": _normal(1, 3, 48, 192)}),
+    "PP-OCRv5_det_mobile_infer.onnx": Case(lambda: {"x": _normal(1, 3, 64, 96)}),
+    "ch_PP-OCRv4_cls_infer.onnx": Case(lambda: {"x": _normal(1, 3, 48, 192)}),
+    "x100_w32full_pair.onnx": Case(lambda: {"x": _normal(2, 15, 128)}),
     "khmersm/model.onnx": Case(_text),
     "magika/models/standard_v3_3/model.onnx": Case(_bytes_of_a_file),
     "PP-OCRv6_rec_small.onnx": Case(lambda: {"x": _normal(1, 3, 48, 320)}),
@@ -151,9 +155,10 @@ def measure(
         name = path.stem if path.is_absolute() else f"{path.parts[0]}, {path.name}"
         try:
             found = compared(path, cases)
-        except PyTensorONNXError as error:
+        except (PyTensorONNXError, Fail) as error:
             print(f"{name}: {error}")
-            table.rows.append([name.replace("_", r"\_"), "", "", "", "", "not imported"])
+            fault = "does not run" if isinstance(error, Fail) else "not compared"
+            table.rows.append([name.replace("_", r"\_"), "", "", "", "", fault])
             continue
         pairs = {"latency": found.seconds, "size": found.bytes, "nodes": found.nodes}
         for kind, (before, after) in pairs.items():
