@@ -1,5 +1,6 @@
 """Pages that nobody described: what they are made of, and how they open."""
 
+import io
 import json
 import shutil
 import subprocess
@@ -25,6 +26,7 @@ from pytensor_onnx.pymc import (
     export_predictor,
     export_sampler,
     export_smc,
+    sample,
 )
 from pytensor_onnx.web.automatic import automatic_page
 from pytensor_onnx.web.packages import package_files
@@ -397,6 +399,32 @@ def test_a_model_of_bambi_has_a_page_of_its_formula():
     assert {"1_person", "days_person", "days", "sigma"} <= set(shown)
     assert not any("offset" in name for name in shown)
     assert program.page().description["runtime"]["engine"] == "tape"
+
+
+@pytest.mark.slow
+def test_a_page_of_bambi_predicts_as_bambi_for_other_rows(opened):
+    bambi = pytest.importorskip("bambi", reason="bambi is no dependency")
+    import pandas as pd
+
+    table = pd.DataFrame({"days": np.arange(24.0) % 4, "person": np.repeat(list("abc"), 8)})
+    table["shift"] = ["early", "late", "night"] * 8
+    table["reaction"] = 250 + 10 * table["days"] + RNG.normal(0, 5, 24)
+    model = bambi.Model("reaction ~ days + shift + (days | person)", table, center_predictors=False)
+    model.build()
+    with model.backend.model:
+        draws = sample(200, tune=300, chains=2, random_seed=1, progressbar=False)
+    page = opened(program_of((model, draws)))
+    page.get_by_text("Done.").wait_for()
+    page.get_by_label("Along the axis", exact=True).select_option("rows of a table")
+    rows = "days,person,shift\n2.5,b,night\n7,a,early\n0,c,late\n"
+    page.get_by_label("Rows", exact=True).fill(rows)
+    page.locator("#outputs[aria-busy=false]").wait_for()
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Download results").click()
+    found = pd.read_csv(saved.value.path())["reaction: mean"]
+    others = pd.read_csv(io.StringIO(rows))
+    told = model.predict(draws, data=others, inplace=False).posterior["mu"]
+    np.testing.assert_allclose(found, told.mean(["chain", "draw"]), atol=1.5)
 
 
 def views_of(program):
