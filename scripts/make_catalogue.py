@@ -1,9 +1,9 @@
 """Write the pages of the catalogue, docs/reference/catalogue/, from its entries.
 
     python -m scripts.make_catalogue            # the pages
-    python -m scripts.make_catalogue --measure  # first measure the errors beside SciPy
+    python -m scripts.make_catalogue --measure  # first measure the errors of distributions
 
-Errors of special functions are those of docs/reference/accuracy.md, against mpmath.
+All errors are against mpmath; those of special functions are of docs/reference/accuracy.md.
 """
 
 import argparse
@@ -12,16 +12,20 @@ import re
 import sys
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import mpmath as mp
 import numpy as np
 import onnxruntime
-import scipy.stats as st
 
 from pytensor_onnx.catalogue.compile_entry import Compiled, compile_entry
 from pytensor_onnx.catalogue.distribution_table import CONTINUOUS, DISCRETE, Distribution
+from pytensor_onnx.catalogue.entry import Entry
 from pytensor_onnx.catalogue.library import DTYPES, FAMILIES, entries, library_of, model_of
 from pytensor_onnx.catalogue.vectors import examples
+from scripts.exact_densities import CONTINUOUS as EXACT, DISCRETE as DENSITIES
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -29,14 +33,9 @@ sys.path.insert(0, str(ROOT))
 from tests.page_parts import write_part  # noqa: E402
 
 FOLDER = ROOT / "docs" / "reference" / "catalogue"
-ERRORS = ROOT / "scripts" / "catalogue_errors.json"
-POINTS = 200
-
-
-def in_scipy(distribution: Distribution, parameters: list[np.ndarray]) -> object:
-    """Return the frozen distribution of SciPy."""
-    names = {p.name: x for p, x in zip(distribution.parameters, parameters, strict=True)}
-    return eval(f"st.{distribution.scipy}", {"st": st, "exp": np.exp, **names})
+ERRORS = ROOT / "src" / "pytensor_onnx" / "catalogue" / "errors.json"
+UNIT = ("LogitNormal", "Beta", "Kumaraswamy")
+PROBABILITIES = (1e-6, 1e-4, 1e-2, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.99, 0.9999)
 
 
 def session_of(one: Compiled, ranks: list[int]) -> onnxruntime.InferenceSession:
@@ -46,59 +45,119 @@ def session_of(one: Compiled, ranks: list[int]) -> onnxruntime.InferenceSession:
     return onnxruntime.InferenceSession(model_of(one, ranks).SerializeToString(), options)
 
 
+def results_of(entry: Entry, dtype: str, operands: list[np.ndarray]) -> np.ndarray:
+    """Return the result of a function in ONNX Runtime."""
+    given = [np.asarray(x, a.dtype_in(dtype)) for x, a in zip(operands, entry.inputs, strict=True)]
+    session = session_of(compile_entry(entry, dtype), [x.ndim for x in given])
+    names = [x.name for x in session.get_inputs()]
+    return session.run(None, dict(zip(names, given, strict=True)))[0]
+
+
+def exact_tails(
+    distribution: Distribution, points: np.ndarray, parameters: list[Any]
+) -> list[tuple[Any, Any, Any]]:
+    """Return the density and both tails at increasing points, in mpmath."""
+    given = [mp.mpf(float(x)) for x in parameters]
+    if distribution.is_discrete:
+        pmf, first = DENSITIES[distribution.name]
+        masses = [pmf(k, *given) for k in range(first(*given), int(points[-1]) + 1)]
+        offset = first(*given)
+        sums = [mp.fsum(masses[: int(k) - offset + 1]) for k in points]
+        return [(masses[int(k) - offset], s, 1 - s) for k, s in zip(points, sums, strict=True)]
+    pdf, support = EXACT[distribution.name]
+    low, high = support(*given)
+    edges = [low, *(mp.mpf(float(x)) for x in points), high]
+    parts = []
+    for a, b in pairwise(edges):
+        inner = sorted({k for k in given if a < k < b})
+        parts.append(mp.quad(lambda t: _finite(pdf, t, given), [a, *inner, b]))
+    lower = [mp.fsum(parts[: i + 1]) for i in range(len(points))]
+    upper = [mp.fsum(parts[i + 1 :]) for i in range(len(points))]
+    whole = mp.fsum(parts)
+    if abs(whole - 1) > 1e-17:
+        raise ValueError(f"the density of {distribution.name} has the integral {whole}")
+    return [(pdf(x, *given), low, up) for x, low, up in zip(edges[1:-1], lower, upper, strict=True)]
+
+
+def _finite(pdf: Any, point: Any, parameters: list[Any]) -> Any:
+    """Return a density, zero where a point is rounded to a pole."""
+    try:
+        return pdf(point, *parameters)
+    except ZeroDivisionError:
+        return mp.mpf(0)
+
+
 def errors_of(distribution: Distribution) -> Iterator[tuple[str, str, float]]:
     """Yield the name, the dtype and the largest error of the functions of a distribution."""
     by_name = {e.name: e for e in entries([distribution.name])}
     _, *parameters = examples(by_name[f"{distribution.name}LogProb"], "float32")
     # Numbers of float32, so that both dtypes have the same operands.
     given = [x.astype("float64") if x.dtype.kind == "f" else x for x in parameters]
-    frozen = in_scipy(distribution, given)
-    p = np.linspace(1e-4, 1 - 1e-4, POINTS)[:, None].astype("float32").astype("float64")
-    values = frozen.ppf(p)
-    if distribution.is_discrete:
-        values = values.astype("int64")
-    else:
+    p = np.array(PROBABILITIES, "float32").astype("float64")[:, None]
+    icdf = by_name[f"{distribution.name}Icdf"]
+    values = results_of(icdf, "float64", [p, *given])
+    if not distribution.is_discrete:
         values = values.astype("float32").astype("float64")
-    if distribution.name == "VonMises":
-        values = np.clip(values, -3.14, 3.14)
-    density = frozen.logpmf if distribution.is_discrete else frozen.logpdf
-    functions = {
-        "LogProb": (density, values),
-        "Cdf": (frozen.cdf, values),
-        "LogCdf": (frozen.logcdf, values),
-        "LogSurvival": (frozen.logsf, values),
-        "Icdf": (frozen.ppf, p),
+    columns = [
+        exact_tails(distribution, np.sort(values[:, i]), [x[i] for x in given])
+        for i in range(values.shape[1])
+    ]
+    exact = {
+        "LogProb": [[mp.log(d) for d, _, _ in column] for column in columns],
+        "Cdf": [[low for _, low, _ in column] for column in columns],
+        "LogCdf": [[mp.log(low) for _, low, _ in column] for column in columns],
+        "LogSurvival": [
+            [mp.log(up) if up > 1e-18 else -mp.inf for _, _, up in column] for column in columns
+        ],
     }
-    for suffix, (function, points) in functions.items():
-        entry = by_name.get(f"{distribution.name}{suffix}")
-        if entry is None:
-            continue
-        exact = function(points)
+    for suffix, wanted in exact.items():
+        entry = by_name[f"{distribution.name}{suffix}"]
+        reference = np.array(wanted, dtype="float64").T
         for dtype in DTYPES:
-            operands = [
-                np.asarray(x, a.dtype_in(dtype))
-                for x, a in zip([points, *given], entry.inputs, strict=True)
-            ]
-            session = session_of(compile_entry(entry, dtype), [x.ndim for x in operands])
-            names = [x.name for x in session.get_inputs()]
-            (found,) = session.run(None, dict(zip(names, operands, strict=True)))
+            found = results_of(entry, dtype, [values, *given])
             with np.errstate(invalid="ignore"):
-                error = np.abs(found - exact) / np.maximum(np.abs(exact), 1.0)
-            yield entry.name, dtype, float(np.nanmax(error[np.isfinite(exact)], initial=0.0))
+                error = np.abs(found - reference) / np.maximum(np.abs(reference), 1.0)
+            yield entry.name, dtype, float(np.nanmax(error[np.isfinite(reference)], initial=0.0))
+    if distribution.is_discrete:
+        return
+    # A quantile is the value less the surplus of its probability, by the density there.
+    surplus = np.array(
+        [
+            [float((low - mp.mpf(float(q))) / d) for (d, low, _), q in zip(c, p[:, 0], strict=True)]
+            for c in columns
+        ]
+    ).T
+    quantiles = values - surplus
+    for dtype in DTYPES:
+        found = results_of(icdf, dtype, [p, *given])
+        error = np.abs(found - quantiles) / np.maximum(np.abs(quantiles), 1.0)
+        yield icdf.name, dtype, float(error.max())
 
 
 def measure(names: list[str]) -> None:
-    """Measure the errors of distributions that SciPy has, of all without names."""
-    found: dict[str, dict[str, float]] = {}
-    if names:
-        found |= json.loads(ERRORS.read_text(encoding="utf-8"))
+    """Measure the errors of distributions, of all without names."""
+    found: dict[str, dict[str, Any]] = read_errors() if names else {}
+    in_ulp = ulps()
+    found |= {e.name: {"ulp": in_ulp[e.name]} for e in entries(["special"]) if e.name in in_ulp}
     for distribution in (*CONTINUOUS, *DISCRETE):
-        if not distribution.scipy or (names and distribution.name not in names):
+        if names and distribution.name not in names:
             continue
         start = time.perf_counter()
-        for name, dtype, error in errors_of(distribution):
-            found.setdefault(name, {})[dtype] = float(f"{error:.1e}")
+        # Densities may grow without a bound near one, where their distance to it has few digits.
+        with mp.workdps(60 if distribution.name in UNIT else 25):
+            for name, dtype, error in errors_of(distribution):
+                found.setdefault(name, {})[dtype] = float(f"{error:.1e}")
         print(distribution.name, f"{time.perf_counter() - start:.1f} s", flush=True)
+    save_errors(found)
+
+
+def read_errors() -> dict[str, dict[str, Any]]:
+    """Return the errors of functions, by dtype."""
+    return json.loads(ERRORS.read_text(encoding="utf-8"))
+
+
+def save_errors(found: dict[str, dict[str, Any]]) -> None:
+    """Write the errors of functions into the package, for their documentation."""
     lines = [f"{json.dumps(name)}: {json.dumps(errors)}" for name, errors in sorted(found.items())]
     ERRORS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
@@ -120,7 +179,7 @@ def ulps() -> dict[str, dict[str, float]]:
     return found
 
 
-def page(family: str, made: list[dict[str, Compiled]], errors: dict, in_ulp: dict) -> str:
+def page(family: str, made: list[dict[str, Compiled]]) -> str:
     """Return the page of a family."""
     lines = [f"# {FAMILIES[family]}", ""]
     lines += [
@@ -140,24 +199,21 @@ def page(family: str, made: list[dict[str, Compiled]], errors: dict, in_ulp: dic
             lines += [
                 f"| {kind} | `{x.name}` | {x.dtype} | `{x.shape}` | {x.about} |" for x in arguments
             ]
-        lines += ["", _facts(one, errors, in_ulp), ""]
+        lines += ["", _facts(one), ""]
     return "\n".join(lines)
 
 
-def _facts(one: dict[str, Compiled], errors: dict, in_ulp: dict) -> str:
+def _facts(one: dict[str, Compiled]) -> str:
     entry = one["float32"].entry
     counts = [len(one[dtype].function.node) for dtype in DTYPES]
     text = f"{counts[0]} nodes" if counts[0] == counts[1] else f"{counts[0]} and {counts[1]} nodes"
     called = sorted({re.sub(r"_(float|int|uint)\d+.*", "", f.name) for f in one["float32"].called})
     if called:
         text += f", calls {', '.join(f'`{name}`' for name in called)}"
-    if entry.name in errors:
-        bounds = [f"{errors[entry.name][dtype]:.0e}" for dtype in DTYPES]
-        text += f". Largest error: {bounds[0]} in float32, {bounds[1]} in float64"
-    for name in entry.accuracy:
-        if name in in_ulp:
-            bounds = [f"{in_ulp[name][d]:.3g} ulp in {d}" for d in DTYPES if d in in_ulp[name]]
-            text += f". Largest error: {', '.join(bounds)}"
+    bounds = {dtype: entry.largest_error(dtype) for dtype in DTYPES}
+    if any(bounds.values()):
+        told = [f"{bound.split(', ')[0]} in {dtype}" for dtype, bound in bounds.items() if bound]
+        text += f". Largest error: {', '.join(told)}"
     return f"{text}."
 
 
@@ -186,8 +242,6 @@ def _code(text: str) -> str:
 
 def write() -> None:
     """Write all pages."""
-    errors = json.loads(ERRORS.read_text(encoding="utf-8"))
-    in_ulp = ulps()
     FOLDER.mkdir(exist_ok=True)
     made: dict[str, list[dict[str, Compiled]]] = {}
     every: list[Compiled] = []
@@ -198,7 +252,7 @@ def write() -> None:
         every += one.values()
         by_name[entry.name] = one
     for family, functions in made.items():
-        text = page(family, functions, errors, in_ulp)
+        text = page(family, functions)
         (FOLDER / f"{family}.md").write_text(text, encoding="utf-8")
     (FOLDER / "parameterisations.md").write_text(parameterisations(), encoding="utf-8")
     library = library_of(every)

@@ -39,7 +39,8 @@ FLOAT32 = (
     *("GeometricLogProb", "DirichletLogProb", "CategoricalLogProb", "MvNormalLogProb"),
     *("LogOddsForward", "IntervalInverse", "IntervalLogDet", "OrderedInverse", "SimplexInverse"),
     *("SimplexLogDet", "CholeskyCovPackedInverse", "GammaLn", "Erfinv", "Erfcx", "I0", "Expm1"),
-    *("Cholesky", "SolveTriangular"),
+    *("Cholesky", "SolveTriangular", "SkewNormalLogCdf", "CauchyIcdf", "LogLogisticIcdf"),
+    *("PoissonIcdf", "LKJCholeskyLogProb", "GaussianRandomWalkLogProb"),
 )
 FLOAT64 = ("NormalLogProb", "NormalLogCdf", "GammaLogProb", "Log1p", "Erfc", "SimplexLogDet")
 N = 64

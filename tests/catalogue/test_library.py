@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from pytensor_onnx.catalogue.compile_entry import Compiled, compile_entry
-from pytensor_onnx.catalogue.distribution_table import CONTINUOUS, DISCRETE, Distribution
+from pytensor_onnx.catalogue.distribution_table import CONTINUOUS, DISCRETE, FURTHER, Distribution
 from pytensor_onnx.catalogue.library import build_catalogue, entries, model_of
 from pytensor_onnx.catalogue.vectors import examples, expected, run
 from pytensor_onnx.errors import ArgumentError
@@ -81,7 +81,11 @@ def in_scipy(distribution: Distribution, parameters: list[np.ndarray]) -> object
 KNOWN = [x for x in (*CONTINUOUS, *DISCRETE) if x.scipy]
 
 
-@pytest.mark.parametrize("distribution", KNOWN, ids=lambda x: x.name)
+@pytest.mark.parametrize(
+    "distribution",
+    [pytest.param(x, marks=pytest.mark.slow if x in FURTHER[2:] else ()) for x in KNOWN],
+    ids=lambda x: x.name,
+)
 def test_parameterisations_are_those_of_scipy(distribution: Distribution) -> None:
     name = distribution.name
     value, *parameters = examples(BY_NAME[f"{name}LogProb"], "float64")
@@ -203,6 +207,15 @@ def test_kernels_take_the_place_of_bodies() -> None:
     session = onnxruntime.InferenceSession(model_of(one, [1]).SerializeToString(), options)
     x = np.linspace(0.1, 50.0, 1000)
     np.testing.assert_allclose(session.run(None, {"x": x})[0], scipy.special.gammaln(x), 1e-12)
+
+
+def test_documentation_has_the_errors_of_its_dtype() -> None:
+    for name, dtype, unit in (("NormalCdf", "float64", "e-16"), ("Erfc", "float32", "ulp")):
+        text = compile_entry(BY_NAME[name], dtype).function.doc_string
+        assert unit in text.split("Largest error: ")[1]
+    assert (
+        "Largest error" not in compile_entry(BY_NAME["LogInverse"], "float32").function.doc_string
+    )
 
 
 def test_names_select_functions() -> None:

@@ -121,7 +121,10 @@ def compile_entry(entry: Entry, dtype: str, domain: str | None = None) -> Compil
     for x, y in zip(entry.outputs, results, strict=False):
         y.name = f"{x.name}_result"
     with pytensor.config.change_flags(floatX=dtype):
-        program = export_graph(operands, results, _LibraryOptions(target="portable", verify=False))
+        options = _LibraryOptions(
+            target="portable", verify=False, precision="float32" if dtype == "float32" else None
+        )
+        program = export_graph(operands, results, options)
     model: onnx.ModelProto = program.proto
     body = _Body(model.graph)
     domains = {"": OPSET, **{n.domain: 1 for n in _all_nodes(body.nodes) if n.domain}}

@@ -31,12 +31,6 @@ SHAPE = Argument(
 
 Function = Callable[[V, V], V]
 
-ACCURACY = {
-    "Normal": ("Erfc", "Erfcx", "Log1p"),
-    "Gamma": ("GammaLn", "GammaInc"),
-    "Beta": ("GammaLn", "BetaInc"),
-}
-
 
 def distribution_entries() -> Iterator[Entry]:
     """Yield the functions of all distributions of numbers."""
@@ -105,7 +99,13 @@ def _entries(of: Distribution, family: str) -> Iterator[Entry]:
     if "Random" not in of.without:
         yield _draws(of, family, dtype, parameters)
     if "Mean" not in of.without:
-        yield entry("Mean", f"Expected value ({of.name}).", parameters, "mean", partial(_mean, of))
+        yield entry(
+            "Mean",
+            f"Expected value ({of.name}).",
+            parameters,
+            "mean",
+            of.formulas.get("Mean") or partial(_mean, of),
+        )
     if of.variance is not None:
         yield entry("Variance", f"Variance ({of.name}).", parameters, "variance", of.variance)
 
@@ -133,8 +133,8 @@ def _gradient(
     outputs = tuple(Argument(f"by_{inputs[i].name}", f"derivative by {inputs[i].name}") for i in by)
 
     def make(*operands: V) -> list[V]:
-        density = pm.logp(of.dist(*operands[1:]), operands[0]).sum()
-        return list(pt.grad(density, [operands[i] for i in by]))
+        log_prob = of.formulas.get("LogProb") or partial(_at_value, of, pm.logp)
+        return list(pt.grad(log_prob(*operands).sum(), [operands[i] for i in by]))
 
     yield Entry(
         f"{of.name}LogProbGrad",

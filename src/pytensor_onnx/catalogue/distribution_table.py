@@ -11,13 +11,14 @@ import pymc as pm
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable as V
 
+from pytensor_onnx.catalogue.closed_forms import CLOSED_FORMS
 from pytensor_onnx.catalogue.further_functions import (
     CONTINUOUS_FORMULAS,
     DISCRETE_FORMULAS,
     Functions,
 )
 
-FORMULAS = CONTINUOUS_FORMULAS | DISCRETE_FORMULAS
+FORMULAS = CONTINUOUS_FORMULAS | DISCRETE_FORMULAS | CLOSED_FORMS
 REAL, POSITIVE, UNIT = "real", "positive", "in (0, 1)"
 
 
@@ -126,7 +127,7 @@ def _triangular_variance(lower: V, upper: V, c: V) -> V:
     return (squares - lower * upper - lower * c - upper * c) / 18
 
 
-CONTINUOUS = (
+OF_PYMC = (
     Distribution(
         "Normal",
         (MU, SIGMA),
@@ -415,6 +416,137 @@ CONTINUOUS = (
         _triangular_variance,
     ),
 )
+
+_XI = _real("xi", f"{REAL}, shape", 0.3, -0.2, 0.0)
+_SCALE = _real("beta", f"{POSITIVE}, scale", 1.5, 0.5, 3.0)
+
+FURTHER = (
+    Distribution(
+        "Rayleigh",
+        (SIGMA,),
+        "not negative",
+        _POSITIVES,
+        "rayleigh(scale=sigma)",
+        "rayleigh(sigma)",
+        lambda sigma: (2.0 - np.pi / 2.0) * sigma**2,
+    ),
+    Distribution(
+        "Maxwell",
+        (SIGMA,),
+        "not negative",
+        _POSITIVES,
+        "maxwell(scale=sigma)",
+        "",
+        lambda sigma: (3.0 - 8.0 / np.pi) * sigma**2,
+    ),
+    Distribution(
+        "Levy",
+        (MU, _real("c", f"{POSITIVE}, scale", 1.5, 0.5, 3.0)),
+        "above mu",
+        ((1.3, 0.2, 4.5), (0.9, 3.1, 24.0)),
+        "levy(loc=mu, scale=c)",
+        without=("Mean",),
+    ),
+    Distribution(
+        "Frechet",
+        (_real("alpha", f"{POSITIVE}, shape", 3.0, 1.7, 5.0), SIGMA),
+        POSITIVE,
+        _POSITIVES,
+        "invweibull(c=alpha, scale=sigma)",
+        "frechet(alpha, sigma)",
+    ),
+    Distribution(
+        "GeneralizedExtremeValue",
+        (MU, SIGMA, _XI),
+        "where 1 + xi (value - mu) / sigma is positive",
+        ((0.3, -1.2, 2.5), (-1.0, 0.1, 4.0)),
+        "genextreme(c=-xi, loc=mu, scale=sigma)",
+        without=("Mean",),
+    ),
+    Distribution(
+        "GeneralizedPareto",
+        (SIGMA, _XI),
+        "not negative, and where 1 + xi value / sigma is positive",
+        ((0.4, 1.3, 2.5), (1.7, 0.2, 5.0)),
+        "genpareto(c=xi, scale=sigma)",
+        without=("Mean",),
+    ),
+    Distribution(
+        "Lomax",
+        (_real("alpha", f"{POSITIVE}, shape", 3.0, 1.7, 5.0), LAM),
+        "not negative",
+        _POSITIVES,
+        "lomax(c=alpha, scale=lam)",
+        "pareto_type_2(0, lam, alpha)",
+    ),
+    Distribution(
+        "LogLogistic",
+        (
+            _real("alpha", f"{POSITIVE}, median", 1.0, 0.5, 2.0),
+            _real("beta", POSITIVE, 3.0, 1.7, 5.0),
+        ),
+        POSITIVE,
+        _POSITIVES,
+        "fisk(c=beta, scale=alpha)",
+        "loglogistic(alpha, beta)",
+    ),
+    Distribution(
+        "Gompertz",
+        (_real("eta", f"{POSITIVE}, shape", 0.5, 2.0, 0.1), _SCALE),
+        "not negative",
+        _POSITIVES,
+        "gompertz(c=eta, scale=beta)",
+        without=("Mean",),
+    ),
+    Distribution(
+        "HyperbolicSecant",
+        (MU, SIGMA),
+        REAL,
+        _REALS,
+        "hypsecant(loc=mu, scale=sigma)",
+        "",
+        lambda mu, sigma: (0.5 * np.pi * sigma) ** 2 + 0 * mu,
+    ),
+    Distribution(
+        "HalfLogistic",
+        (SIGMA,),
+        "not negative",
+        _POSITIVES,
+        "halflogistic(scale=sigma)",
+        "logistic(0, sigma) T[0, ]",
+        lambda sigma: (np.pi**2 / 3.0 - np.log(4.0) ** 2) * sigma**2,
+    ),
+    Distribution(
+        "LogUniform",
+        (_real("lower", POSITIVE, 0.1, 0.05, 1.0), _real("upper", "above lower", 3.0, 2.5, 6.0)),
+        "between lower and upper",
+        ((0.4, 1.3, 2.5), (1.7, 0.2, 5.0)),
+        "loguniform(lower, upper)",
+        "",
+    ),
+    Distribution(
+        "FRatio",
+        (
+            _real("n", f"{POSITIVE}, degrees of freedom above", 4.0, 2.5, 10.0),
+            _real("m", f"{POSITIVE}, degrees of freedom below", 6.0, 5.0, 12.0),
+        ),
+        POSITIVE,
+        _POSITIVES,
+        "f(dfn=n, dfd=m)",
+        "",
+    ),
+    Distribution(
+        "BetaPrime",
+        (ALPHA, _real("beta", POSITIVE, 3.5, 2.5, 3.0)),
+        POSITIVE,
+        _POSITIVES,
+        "betaprime(a=alpha, b=beta)",
+        "",
+    ),
+)
+"""Distributions of SciPy that PyMC lacks."""
+
+CONTINUOUS = (*OF_PYMC, *FURTHER)
 
 
 DISCRETE = (

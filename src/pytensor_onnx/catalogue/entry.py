@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from pytensor.tensor.variable import TensorVariable
@@ -74,8 +77,6 @@ class Entry:
     kind
         ``"elementwise"`` for operands of any shapes that broadcast, ``"core"`` for operands with
         core axes, ``"random"`` for draws, ``"plain"`` for operands as they are.
-    accuracy
-        Names of the functions of the table of errors on which its errors depend.
     """
 
     name: str
@@ -86,7 +87,6 @@ class Entry:
     outputs: tuple[Argument, ...]
     make: Make = field(compare=False)
     kind: str = "elementwise"
-    accuracy: tuple[str, ...] = ()
 
     @property
     def signature(self) -> str:
@@ -102,7 +102,24 @@ class Entry:
         lines += [_line(x, dtype) for x in self.outputs]
         if self.kind == "elementwise" and len(self.inputs) > 1:
             lines += ["", "Operands broadcast, as those of Add."]
-        return "\n".join(lines)
+        error = self.largest_error(dtype)
+        return "\n".join([*lines, *(["", f"Largest error: {error}."] if error else [])])
+
+    def largest_error(self, dtype: str) -> str:
+        """Return the largest error that was found against mpmath, empty if none was measured."""
+        found = _errors().get(self.name, {})
+        if dtype in found.get("ulp", {}):
+            error = found["ulp"][dtype]
+            return f"{error:.3g} ulp, against mpmath in the regions of the accuracy table"
+        if dtype not in found:
+            return ""
+        return f"{found[dtype]:.0e} of the result or of 1, if larger, against mpmath at 36 points"
+
+
+@cache
+def _errors() -> Mapping[str, Any]:
+    text = files("pytensor_onnx.catalogue").joinpath("errors.json").read_text(encoding="utf-8")
+    return json.loads(text)
 
 
 def _line(argument: Argument, dtype: str) -> str:

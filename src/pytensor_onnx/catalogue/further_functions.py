@@ -84,33 +84,87 @@ def _density(kind: Any, *names: str) -> Callable[..., V]:
     return density
 
 
-def _tail(kind: Any, *names: str) -> Callable[..., Tail]:
-    """Return the smaller tail of a distribution of PyMC that has both logarithms."""
+def _half_normal(value: V, sigma: V) -> Tail:
+    z = pt.maximum(value, 0.0) / (sigma * np.sqrt(2.0))
+    is_lower = z < 0.5
+    return Tail(
+        pt.log(pt.switch(is_lower, pt.erf(z), pt.erfcx(z))) - _square(z, ~is_lower), is_lower
+    )
 
-    def tail(value: V, *parameters: V) -> Tail:
-        of = kind.dist(**dict(zip(names, parameters, strict=True)))
-        lower, upper = pm.logcdf(of, value), pm.logccdf(of, value)
-        is_lower = lower < -np.log(2.0)
-        return Tail(pt.switch(is_lower, lower, upper), is_lower)
 
-    return tail
+def _square(z: V, condition: V) -> V:
+    return pt.switch(condition, z * z, 0.0)
+
+
+def _cauchy(value: V, alpha: V, beta: V) -> Tail:
+    z = value - alpha
+    return Tail(pt.log(pt.arctan2(beta, abs(z)) / np.pi), z < 0.0)
+
+
+def _half_cauchy(value: V, beta: V) -> Tail:
+    x = pt.maximum(value, 0.0)
+    is_lower = x < beta
+    angle = pt.arctan2(pt.switch(is_lower, x, beta), pt.switch(is_lower, beta, x))
+    return Tail(pt.log(angle * (2.0 / np.pi)), is_lower)
+
+
+def _cauchy_icdf(p: V, alpha: V, beta: V) -> V:
+    # The tangent of an angle near a right one has few digits, but not its reciprocal.
+    is_lower = p < 0.5
+    far = beta / pt.tan(np.pi * pt.minimum(p, 1.0 - p))
+    near = beta * pt.tan(np.pi * (p - 0.5))
+    found = pt.switch(abs(p - 0.5) < 0.25, near, pt.switch(is_lower, -far, far))
+    return pt.switch((p >= 0.0) & (p <= 1.0), alpha + found, np.nan)
+
+
+def _half_cauchy_icdf(p: V, beta: V) -> V:
+    far = beta / pt.tan(0.5 * np.pi * (1.0 - p))
+    found = pt.switch(p < 0.5, beta * pt.tan(0.5 * np.pi * p), far)
+    return pt.switch((p >= 0.0) & (p <= 1.0), found, np.nan)
+
+
+def _ex_gaussian(value: V, mu: V, sigma: V, nu: V) -> Tail:
+    """Return a tail by scaled error functions: that below has few digits for a small sigma/nu."""
+    root = np.sqrt(2.0)
+    z, rate = (value - mu) / sigma, sigma / nu
+    is_lower = z < pt.minimum(rate, 1.0)
+    # No function overflows on the side that is not taken.
+    near = pt.minimum(z, pt.minimum(rate, 1.0))
+    lower = pt.erfcx(-near / root) - pt.erfcx((rate - near) / root)
+    lower = pt.log(0.5 * lower) - 0.5 * near * near
+    far = pt.switch(
+        z < rate,
+        pt.log(0.5 * pt.erfcx(pt.maximum(rate - z, 0.0) / root)) - 0.5 * z * z,
+        rate * (0.5 * rate - z) + pt.log(0.5 * pt.erfc(pt.minimum(rate - z, 0.0) / root)),
+    )
+    normal = pt.log(0.5 * pt.erfc(z / root))
+    return Tail(pt.switch(is_lower, lower, pt.logaddexp(normal, far)), is_lower)
 
 
 def _ex_gaussian_icdf(p: V, mu: V, sigma: V, nu: V) -> V:
-    of = pm.ExGaussian, "mu", "sigma", "nu"
+    density = _density(pm.ExGaussian, "mu", "sigma", "nu")
     size = pt.sqrt(sigma**2 + nu**2)
-    return quantile(_tail(*of), _density(*of), p, mu + nu, size, mu, sigma, nu)
+    return quantile(_ex_gaussian, density, p, mu + nu, size, mu, sigma, nu)
+
+
+def _wald(value: V, mu: V, lam: V) -> Tail:
+    of = pm.Wald.dist(mu=mu, lam=lam)
+    lower, upper = pm.logcdf(of, value), pm.logccdf(of, value)
+    is_lower = lower < -np.log(2.0)
+    return Tail(pt.switch(is_lower, lower, upper), is_lower)
 
 
 def _wald_icdf(p: V, mu: V, lam: V) -> V:
-    of = pm.Wald, "mu", "lam"
     size = mu + mu * pt.sqrt(mu / lam)
-    return quantile(_tail(*of), _density(*of), p, mu, size, mu, lam, least=0.0)
+    return quantile(_wald, _density(pm.Wald, "mu", "lam"), p, mu, size, mu, lam, least=0.0)
 
 
 CONTINUOUS_FORMULAS: dict[str, Functions] = {
     "SkewNormal": {**of_tail(skew_normal), "Icdf": _skew_normal_icdf},
-    "ExGaussian": {"Icdf": _ex_gaussian_icdf},
+    "HalfNormal": of_tail(_half_normal),
+    "Cauchy": {**of_tail(_cauchy), "Icdf": _cauchy_icdf},
+    "HalfCauchy": {**of_tail(_half_cauchy), "Icdf": _half_cauchy_icdf},
+    "ExGaussian": {**of_tail(_ex_gaussian), "Icdf": _ex_gaussian_icdf},
     "HalfStudentT": of_tail(_half_t),
     "AsymmetricLaplace": {**of_tail(_asymmetric_laplace), "Icdf": _asymmetric_laplace_icdf},
     "VonMises": {**of_tail(von_mises), "Icdf": _von_mises_icdf},

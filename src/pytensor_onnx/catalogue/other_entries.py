@@ -405,9 +405,7 @@ def special_entries() -> Iterator[Entry]:
             Argument(x, text, "int64" if text.startswith("order, 0") else "T", example=values)
             for x, text, values in operands
         )
-        yield Entry(
-            name, "special", name, f"{about}.", inputs, (Argument("y"),), make, accuracy=(name,)
-        )
+        yield Entry(name, "special", name, f"{about}.", inputs, (Argument("y"),), make)
 
 
 def matrix_entries() -> Iterator[Entry]:

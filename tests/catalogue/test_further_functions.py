@@ -186,3 +186,31 @@ def test_draws_with_extra_zeros_have_their_shares() -> None:
     shares = 0.4 * st.poisson(3.0).pmf(np.arange(8)) + 0.6 * (np.arange(8) == 0)
     counts = np.bincount(drawn, minlength=8)[:8]
     assert (abs(counts - n * shares) < 4.5 * np.sqrt(n * shares)).all()
+
+
+@pytest.mark.parametrize("xi", [-0.4, 0.0, 1e-9, 0.7])
+def test_extremes_are_those_of_scipy_beyond_their_support(xi: float) -> None:
+    x = np.array([-50.0, -1.0, 0.5, 2.0, 50.0])
+    for name, exact in (
+        ("GeneralizedExtremeValue", st.genextreme(-xi, 0.5, 2.0)),
+        ("GeneralizedPareto", st.genpareto(xi, 0.0, 2.0)),
+    ):
+        of = [[0.5] * 5, [2.0] * 5, [xi] * 5][name == "GeneralizedPareto" :]
+        for suffix, wanted in (("LogProb", exact.logpdf), ("LogCdf", exact.logcdf)):
+            found = called(f"{name}{suffix}", x, *of)
+            np.testing.assert_allclose(found, wanted(x), 1e-7, 1e-12, err_msg=f"{name}{suffix}")
+
+
+def test_tails_of_wide_distributions_keep_their_digits() -> None:
+    x = np.array([-1e12, -3.0, 0.5, 1e12])
+    for name, of, exact in (
+        ("Cauchy", [0.5, 2.0], st.cauchy(0.5, 2.0)),
+        ("ExGaussian", [0.0, 1.0, 0.5], st.exponnorm(0.5)),
+        ("HyperbolicSecant", [0.0, 1.0], st.hypsecant()),
+    ):
+        at = x if name == "Cauchy" else np.array([-9.0, -3.0, 0.5, 30.0])
+        if name == "ExGaussian":
+            at = np.array([-3.0, 0.5, 4.0, 30.0])
+        for suffix, wanted in (("LogCdf", exact.logcdf), ("LogSurvival", exact.logsf)):
+            found = called(f"{name}{suffix}", at, *([v] * 4 for v in of))
+            np.testing.assert_allclose(found, wanted(at), 1e-9, 1e-12, err_msg=f"{name}{suffix}")
