@@ -234,3 +234,42 @@ def test_functions_of_both_dtypes_share_a_file() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         onnx.checker.check_model(library)
+
+
+def assert_normal(model: onnx.ModelProto) -> None:
+    """Run a model of the operands of NormalLogProb, and compare its density with SciPy's."""
+    onnx.checker.check_model(model)
+    x, mu, sigma = np.array([[0.5, -1.0, 2.0], [0.0, 1.0, -1.0], [1.0, 2.0, 0.5]], "float32")
+    (found,) = run(model, [x, mu, sigma])
+    np.testing.assert_allclose(found, st.norm.logpdf(x, mu, sigma), 1e-5)
+
+
+def test_onnxscript_calls_functions_of_a_library() -> None:
+    onnxscript = pytest.importorskip("onnxscript")
+    from onnxscript import FLOAT
+
+    library = build_catalogue(["NormalLogProb"], dtypes=["float32"])
+    prob = onnxscript.values.Opset("pytensor.prob.float32", 1)
+
+    def density(x: FLOAT["n"], mu: FLOAT["n"], sigma: FLOAT["n"]) -> FLOAT["n"]:  # noqa: F821
+        return prob.NormalLogProb(x, mu, sigma)
+
+    # It evaluates the annotations of the source with names of the module.
+    density.__globals__.update(FLOAT=FLOAT)
+    script = onnxscript.script(default_opset=onnxscript.opset21)(density)
+    model = script.to_model_proto(opset_version=21)
+    model.functions.extend(library.functions)
+    known = {x.domain for x in model.opset_import}
+    model.opset_import.extend(x for x in library.opset_import if x.domain not in known)
+    assert_normal(model)
+
+
+def test_spox_takes_models_of_functions() -> None:
+    spox = pytest.importorskip("spox")
+    model = model_of(compile_entry(BY_NAME["NormalLogProb"], "float32"), [1, 1, 1])
+    flat = onnx.inliner.inline_local_functions(model)
+    given = {
+        name: spox.argument(spox.Tensor(np.float32, ("n",))) for name in ("value", "mu", "sigma")
+    }
+    (log_prob,) = spox.inline(flat)(**given).values()
+    assert_normal(spox.build(given, {"log_prob": log_prob}))
