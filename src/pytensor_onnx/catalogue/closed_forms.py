@@ -144,7 +144,7 @@ def _levy_tail(value: V, mu: V, c: V) -> Tail:
     )
 
 
-CLOSED_FORMS: Mapping[str, Mapping[str, Form]] = {
+CLOSED_FORMS: dict[str, Mapping[str, Form]] = {
     "Rayleigh": _forms(
         _positive,
         lambda x, s: pt.log(x / s) - pt.log(s) - 0.5 * (x / s) ** 2,
