@@ -199,3 +199,15 @@ def test_a_quotient_is_rounded_once_before_it_is_quantised(mode):
             x = (step * np.arange(low, high)).astype("float32")
             for found, expected in zip(function(x), by_runtime(model, x), strict=True):
                 np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4, 3)])
+def test_old_files_have_slopes_of_channels(shape):
+    node = helper.make_node("PRelu", ["x", "slope"], ["y"])
+    slope = np.float32([0.1, 0.2, 0.3])
+    sizes = {"inputs": {"x": shape}, "outputs": {"y": shape}}
+    model = model_of([node], **sizes, constants={"slope": slope}, opset=6)
+    x = np.random.default_rng(0).normal(size=shape).astype("float32")
+    slopes = slope.reshape(-1, *[1] * (len(shape) - 2))
+    (found,) = evaluated(from_onnx(model), x)
+    np.testing.assert_array_equal(found, np.where(x < 0, slopes * x, x))

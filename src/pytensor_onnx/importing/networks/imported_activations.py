@@ -31,6 +31,14 @@ def leaky_relu(x: TensorVariable, *, alpha: float = 0.01) -> TensorVariable:
 
 
 @onnx_import("PRelu")
+def prelu_of_channels(x: TensorVariable, slope: TensorVariable) -> TensorVariable:
+    """Multiply negative numbers by one slope, or by those of the second axis."""
+    if slope.type.ndim == 1 and slope.type.shape != (1,):
+        slope = pt.shape_padright(slope, x.type.ndim - 2)
+    return PRelu()(x, slope)
+
+
+@onnx_import("PRelu", since=7)
 def prelu(x: TensorVariable, slope: TensorVariable) -> TensorVariable:
     """Multiply negative numbers by slopes that broadcast to the operand."""
     return PRelu()(x, slope)

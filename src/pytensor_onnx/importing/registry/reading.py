@@ -104,16 +104,20 @@ def _converted(model: ir.Model) -> ir.Model:
         return model
     from onnx.version_converter import ConvertError, convert_version
 
+    nodes = [node for node in model.graph.all_nodes() if node.op_type == "PRelu"]
+    old = [_has_slopes_of_channels(node) for node in nodes]
     try:
-        if any(map(_has_slopes_of_channels, model.graph.all_nodes())):
-            raise ConvertError("its PRelu has a slope for each channel")
         converted = convert_version(ir.serde.serialize_model(model), FIRST_OPSET)
     except (ConvertError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0]
         raise PyTensorONNXError(
             f"the model is of opset {opset}, and onnx cannot convert it to {FIRST_OPSET}: {reason}"
         ) from error
-    return ir.serde.deserialize_model(converted)
+    made = ir.serde.deserialize_model(converted)
+    slopes = [node for node in made.graph.all_nodes() if node.op_type == "PRelu"]
+    for node, is_old in zip(slopes, old, strict=True):
+        node.version = opset if is_old else None
+    return made
 
 
 def _has_slopes_of_channels(node: ir.Node) -> bool:
