@@ -10,6 +10,9 @@ from tests.importing.node_tests import PYTHON, judged, node_tests, node_tests_of
 @pytest.mark.parametrize(
     "operator",
     [
+        "adagrad",
+        "adam",
+        "bitcast",
         "cast",
         "castlike",
         "celu",
@@ -19,12 +22,14 @@ from tests.importing.node_tests import PYTHON, judged, node_tests, node_tests_of
         "gathernd",
         "gru",
         "loop",
+        "momentum",
         "pad",
         "resize",
         "optionalgetelement",
         "scan",
         "sequence_map",
         "slice",
+        "tfidfvectorizer",
         "topk",
     ],
 )
