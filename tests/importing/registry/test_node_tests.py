@@ -43,10 +43,10 @@ def test_no_node_test_of_an_operator_is_wrong(operator):
 @pytest.mark.parametrize(
     ("kind", "symbolic", "least"),
     [
-        ("node", False, 1824),
+        ("node", False, 1848),
         ("node", True, 1450),
         ("simple", False, 15),
-        ("pytorch-converted", False, 79),
+        ("pytorch-converted", False, 82),
         ("pytorch-operator", False, 35),
     ],
 )
