@@ -121,9 +121,9 @@ def compile_entry(entry: Entry, dtype: str, domain: str | None = None) -> Compil
     for x, y in zip(entry.outputs, results, strict=False):
         y.name = f"{x.name}_result"
     with pytensor.config.change_flags(floatX=dtype):
-        options = _LibraryOptions(
-            target="portable", verify=False, precision="float32" if dtype == "float32" else None
-        )
+        # Functions of other domains have the bits of their parts in float64.
+        precision = "float32" if dtype == "float32" and domain is None else None
+        options = _LibraryOptions(target="portable", verify=False, precision=precision)
         program = export_graph(operands, results, options)
     model: onnx.ModelProto = program.proto
     body = _Body(model.graph)
