@@ -3,6 +3,8 @@
 import mpmath
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
+from onnxruntime import InferenceSession
 
 from tests.targets.conftest import operators
 
@@ -93,3 +95,26 @@ def test_rnn_loses_small_results(run):
 def test_shrink_rounds_to_float32(run):
     x = np.linspace(1, 3, 101)
     assert np.max(np.abs(run("Shrink", x, bias=0.25) - (x - 0.25))) > 1e-8
+
+
+def test_a_normalizer_loses_signs_in_the_place_of_its_operand():
+    x = np.array([[-3.0, -4.0]], "float32")
+    domain = "ai.onnx.ml"
+    nodes = [
+        helper.make_node("Scaler", ["x"], ["a"], domain=domain, offset=[0.0], scale=[1.0]),
+        helper.make_node("Normalizer", ["a"], ["b"], domain=domain, norm="L2"),
+        helper.make_node("Neg", ["b"], ["y"]),
+    ]
+    values = {
+        name: helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 2]) for name in "xaby"
+    }
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid(domain, 3)]
+
+    def call(known: str) -> np.ndarray:
+        told = [values[name] for name in known]
+        graph = helper.make_graph(nodes, "rows", [values["x"]], [values["y"]], value_info=told)
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+        return InferenceSession(model.SerializeToString()).run(None, {"x": x})[0]
+
+    np.testing.assert_allclose(call("a"), [[0.6, 0.8]], rtol=1e-6)
+    np.testing.assert_allclose(call("ab"), [[-0.6, -0.8]], rtol=1e-6)
