@@ -61,9 +61,9 @@ def test_floats_are_those_of_jax(domain):
     x, y, z, w, after = _values(nodes, ["x", "y", "z", "w", "d"], domain)
     keys, state = _keys(4)
     np.testing.assert_array_equal(x, jax.random.uniform(keys[0], (4, 2), "float32", -1.0, 3.0))
-    np.testing.assert_array_equal(y, jax.random.uniform(keys[1], (3, 5)))
-    np.testing.assert_allclose(z, 2 + 0.5 * jax.random.normal(keys[2], (6,)), 1e-6)
-    np.testing.assert_allclose(w, jax.random.normal(keys[3], (3, 5)), 2e-5)
+    np.testing.assert_array_equal(y, jax.random.uniform(keys[1], (3, 5), "float32"))
+    np.testing.assert_allclose(z, 2 + 0.5 * jax.random.normal(keys[2], (6,), "float32"), 1e-6)
+    np.testing.assert_allclose(w, jax.random.normal(keys[3], (3, 5), "float32"), 2e-5)
     np.testing.assert_array_equal(after, state)
 
 
