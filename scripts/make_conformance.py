@@ -117,6 +117,11 @@ def shortened(model: onnx.ModelProto) -> onnx.ModelProto:
                     rename(attribute.g)
 
     rename(graph)
+    for value in graph.input:
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+            if not dim.WhichOneof("value"):
+                # Some runtimes take no sizes where a file has neither a size nor a name.
+                dim.dim_param = f"{value.name}_{axis}"
     graph.name = "main_graph"
     if not model.functions:
         # Some runtimes refuse domains that they do not know, without a call of them.
