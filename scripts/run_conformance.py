@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import tempfile
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -69,6 +70,7 @@ def in_process(runtime: str, name: str, relative: float) -> str:
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
+        os.setpgid(0, 0)
         silent = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silent, 1)
         os.dup2(silent, 2)
@@ -82,6 +84,9 @@ def in_process(runtime: str, name: str, relative: float) -> str:
     with os.fdopen(reader, "rb") as pipe:
         text = pipe.read().decode()
     _, status = os.waitpid(child, 0)
+    with suppress(ProcessLookupError):
+        # A compiler that the case has started does not end with it.
+        os.killpg(child, signal.SIGKILL)
     if os.WIFSIGNALED(status):
         is_late = os.WTERMSIG(status) == signal.SIGALRM
         return f"refused: takes above {SECONDS} s" if is_late else "refused: the process crashes"
