@@ -41,7 +41,7 @@ TURNS = 4
 
 @dataclass(frozen=True)
 class Case:
-    """What a file needs beyond its name.
+    """The inputs and the sizes that a file needs for its comparison.
 
     Attributes
     ----------

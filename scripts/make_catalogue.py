@@ -150,15 +150,8 @@ def errors_of_special() -> Iterator[tuple[str, float]]:
 
 
 def measure(names: list[str]) -> None:
-    """Measure the errors of distributions, of all without names."""
-    found: dict[str, dict[str, Any]] = read_errors() if names else {}
-    in_ulp = ulps()
-    found |= {e.name: {"ulp": in_ulp[e.name]} for e in entries(["special"]) if e.name in in_ulp}
-    for name, error in errors_of_special():
-        # The table is of bodies that have float64.
-        wide = in_ulp.get(name, {}).get("float64")
-        ulp = {} if wide is None else {"ulp": {"float64": wide}}
-        found[name] = {**ulp, "float32": float(f"{error:.1e}")}
+    """Measure the errors of named distributions; without names, of all and special functions."""
+    found = read_errors() if names else measured_special()
     for distribution in (*CONTINUOUS, *DISCRETE):
         if names and distribution.name not in names:
             continue
@@ -166,9 +159,28 @@ def measure(names: list[str]) -> None:
         # Densities may grow without a bound near one, where their distance to it has few digits.
         with mp.workdps(60 if distribution.name in UNIT else 25):
             for name, dtype, error in errors_of(distribution):
-                found.setdefault(name, {})[dtype] = float(f"{error:.1e}")
+                found.setdefault(name, {})[dtype] = rounded(error)
         print(distribution.name, f"{time.perf_counter() - start:.1f} s", flush=True)
     save_errors(found)
+
+
+def measured_special() -> dict[str, dict[str, Any]]:
+    """Return the errors of special functions, in ulp of the table and in float32 alone."""
+    in_ulp = ulps()
+    found: dict[str, dict[str, Any]] = {
+        e.name: {"ulp": in_ulp[e.name]} for e in entries(["special"]) if e.name in in_ulp
+    }
+    for name, error in errors_of_special():
+        # The table is of bodies that have float64.
+        wide = in_ulp.get(name, {}).get("float64")
+        ulp = {} if wide is None else {"ulp": {"float64": wide}}
+        found[name] = {**ulp, "float32": rounded(error)}
+    return found
+
+
+def rounded(error: float) -> float:
+    """Return an error with two digits."""
+    return float(f"{error:.1e}")
 
 
 def read_errors() -> dict[str, dict[str, Any]]:

@@ -78,6 +78,7 @@ EXCLUDED = {
     "ElemwiseOfMany": "computes in the verification of exports",
     "Output": "a mark of graphs, not an operation",
     "PdbBreakpoint": "stops in the debugger",
+    "StandardGraph": PART,
 }
 EXCLUDED_MODULES = {
     "pytensor.sparse.rewriting": INTERNAL,
@@ -89,7 +90,6 @@ EXCLUDED_MODULES = {
     "pytensor_onnx.ops.linalg.matrix_parts": PART,
     "pytensor_onnx.ops.special.precise": PART,
     "pytensor_onnx.ops.sparse": PART,
-    "pytensor_onnx.ops.random.standard_graph": PART,
     "pytensor_onnx.pymc": "a part of composed steps, which are compared with whole ones",
     "pytensor_onnx.ops.random.draws": "a part of distributions, compared with SciPy's",
 }

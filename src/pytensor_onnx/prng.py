@@ -25,7 +25,7 @@ from pytensor_onnx.functions.random.ciphers import (
     word,
     words_of,
 )
-from pytensor_onnx.ops.random.standard_graph import StandardGraph
+from pytensor_onnx.ops.random.draws import StandardGraph
 
 __all__ = [
     "Drawn",

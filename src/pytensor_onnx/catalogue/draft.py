@@ -33,7 +33,7 @@ MOST = 16
 _STATE = Argument("prng_state", "two words of 32 bits", "int64", ("2",), False, (0, 42))
 _UNIFORMS, _NORMALS, _WHOLE = "StandardUniform", "StandardNormal", "UniformIntegers"
 _IN_ARRAYS = {"bfloat16": "float32", "bool": "uint8"}
-"""Dtypes of arrays for those that PyTensor lacks, and for those without arithmetic."""
+"""Dtypes of the arrays that hold numbers of dtypes that PyTensor lacks or has no arithmetic for."""
 
 
 def draft_domain(dtype: str) -> str:

@@ -206,7 +206,7 @@ def _draw_lkj_cholesky(rng: V, size: V, n: V, eta: V) -> V:
     below = rows[:, None] > rows
     partial = pt.switch(below, 2.0 * halves - 1.0, 0.0)
     rest = pt.sqrt(1.0 - partial**2)
-    # What the columns before leave of the length of a row.
+    # The part of a row's length that the columns before a column leave.
     left = pt.cumprod(rest, axis=2)
     before = pt.concatenate([pt.ones_like(left[:, :, :1]), left[:, :, :-1]], axis=2)
     return pt.switch(pt.eq(rows[:, None], rows), before, partial * before)

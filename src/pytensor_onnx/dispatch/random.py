@@ -12,8 +12,7 @@ from pytensor_onnx.functions.registry import DEFINITIONS
 from pytensor_onnx.graph.builder import Builder, Described, Meaning
 from pytensor_onnx.late_names import import_modules
 from pytensor_onnx.operators.dims import sizes_in
-from pytensor_onnx.ops.random.draws import Draw
-from pytensor_onnx.ops.random.standard_graph import StandardGraph
+from pytensor_onnx.ops.random.draws import Draw, StandardGraph
 from pytensor_onnx.site_pages import page
 
 

@@ -27,7 +27,7 @@ def lower_linear_recurrence(
         factors = _after_one(build, x, factors)
     if build.scope.is_portable:
         # OpenVINO and tract lack operators of the other forms.
-        result = _looped(build, x, factors)
+        result = _in_steps(build, x, _first_one(build, x, factors) if is_constant else factors)
     elif not is_constant:
         result = build.call("LinearRecurrence", _linear_recurrence, x, factors)
     elif len(build.dims(x)) == 1:
@@ -173,15 +173,28 @@ def _hide_underflow(build: Builder, x: ir.Value, values: ir.Value) -> ir.Value:
 
 
 def _looped(build: Builder, x: ir.Value, factors: ir.Value) -> ir.Value:
+    return _in_steps(build, x, _first_one(build, x, factors))
+
+
+def _in_steps(build: Builder, x: ir.Value, factors: ir.Value) -> ir.Value:
+    """Return the values of a loop, given a factor for each row, of which the first is one."""
+
     def step(body: Builder, y: ir.Value, row: ir.Value, factor: ir.Value) -> list[ir.Value]:
         new = body.Add(body.Mul(factor, y), row)
         return [new, new]
 
     start = build.Expand(build.number_like(x, -0.0), build.Shape(x, start=1))
-    # The first factor is one: an infinite factor times the start would be NaN.
+    return build.scan([start], [x, factors], step)[1]
+
+
+def _first_one(build: Builder, x: ir.Value, factors: ir.Value) -> ir.Value:
+    """Return a factor for each row, of which the first is one.
+
+    An infinite factor times the start would be NaN.
+    """
     all_rows, first = build.Expand(factors, build.Shape(x)), build.ints([1])
     later = build.Slice(all_rows, first, build.Shape(x, start=0, end=1), build.ints([0]))
-    return build.scan([start], [x, _after_one(build, x, later)], step)[1]
+    return _after_one(build, x, later)
 
 
 # Compute a recurrence of a constant factor by products with matrices of its powers.

@@ -22,7 +22,7 @@ from pytensor.tensor.type import TensorType
 
 from pytensor_onnx.encodings.registry import tensor_constant
 from pytensor_onnx.ops.networks.kept_operator import KeptOperator
-from pytensor_onnx.ops.random.standard_graph import StandardGraph
+from pytensor_onnx.ops.random.draws import StandardGraph
 from pytensor_onnx.rewriting.loops.inner_loops import loop_like
 
 UNITS = 4

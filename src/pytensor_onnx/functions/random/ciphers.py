@@ -22,7 +22,7 @@ from pytensor_onnx.functions.special.arithmetic import (
 )
 from pytensor_onnx.functions.special.erf import ndtri_ratio, ndtri_rest
 from pytensor_onnx.functions.special.exponential import log_of_normal
-from pytensor_onnx.ops.random.standard_graph import StandardGraph
+from pytensor_onnx.ops.random.draws import StandardGraph
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA

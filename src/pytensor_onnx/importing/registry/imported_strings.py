@@ -102,7 +102,8 @@ def tokenized(
     tokenexp
         Regular expression of words.
     separators
-        Regular expressions of what is between words, in place of it; none for single characters.
+        Regular expressions of the texts between words, in place of `tokenexp`; without any, each
+        character is a word.
 
     Examples
     --------

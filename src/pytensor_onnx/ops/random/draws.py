@@ -1,4 +1,4 @@
-"""Ops that draw from a counter, and that spawn generators."""
+"""Ops that draw from a counter, that spawn generators, and that are graphs of ciphers."""
 
 import copy
 from collections.abc import Callable, Sequence
@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.op import Op
@@ -402,3 +403,32 @@ def _in_python(expression: Expression, count: int) -> Callable[..., Any]:
     with pytensor.config.change_flags(floatX="float64"):  # as the definition is made
         results = expression(*inputs)
     return pytensor.function(inputs, results, mode=Mode("py", None))
+
+
+class StandardGraph(OpFromGraph):
+    """Inner graph that files have as a function of its name, for which runtimes may have kernels.
+
+    Parameters
+    ----------
+    inputs, outputs
+        The graph.
+    name
+        Name of the function.
+    narrow
+        Returns the Op of float32 that takes its place in files without float64, None if the graph
+        has no floats.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        *,
+        name: str,
+        narrow: "Callable[[], StandardGraph] | None" = None,
+        **settings: Any,
+    ) -> None:
+        # The inner graph has no names.
+        self.parameters = [str(x.name) for x in inputs]
+        super().__init__(inputs, outputs, name=name, **settings)
+        self.narrow = narrow

@@ -31,6 +31,20 @@ export function panel(title, ...children) {
 }
 
 /**
+ * Show a picture in a canvas of its size, and return what draws on it.
+ *
+ * @param {HTMLCanvasElement} canvas
+ * @param {HTMLCanvasElement} source
+ */
+export function picturePen(canvas, source) {
+  canvas.width = source.width;
+  canvas.height = source.height;
+  const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  pen.drawImage(source, 0, 0, canvas.width, canvas.height);
+  return pen;
+}
+
+/**
  * Let files be dropped on an element.
  *
  * @param {HTMLElement} target

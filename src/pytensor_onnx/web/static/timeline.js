@@ -1,6 +1,6 @@
 /** What a network says of a sound over time, and points on an image. */
 
-import { element, panel } from "./dom.js";
+import { element, panel, picturePen } from "./dom.js";
 import { clearPlot, linePlot } from "./plots.js";
 import { percentage, shown } from "./tensors.js";
 
@@ -63,10 +63,7 @@ export function points(output, { picture }) {
     show: (results) => {
       const source = picture(image);
       if (!source) return;
-      drawn.width = source.width;
-      drawn.height = source.height;
-      const pen = /** @type {CanvasRenderingContext2D} */ (drawn.getContext("2d"));
-      pen.drawImage(source, 0, 0, drawn.width, drawn.height);
+      const pen = picturePen(drawn, source);
       const { numbers } = results[output.name];
       const count = numbers.length / 2;
       const radius = drawn.width / 50;

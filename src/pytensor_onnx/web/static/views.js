@@ -1,4 +1,4 @@
-import { element, panel } from "./dom.js";
+import { element, panel, picturePen } from "./dom.js";
 import { bandPlot, clearPlot, endsOf, histogramPlot, linePlot } from "./plots.js";
 import { pairs, posterior, summary } from "./posterior.js";
 import { numbersOf, percentage, shown } from "./tensors.js";
@@ -264,10 +264,7 @@ function boxes(output, { picture, width }) {
       const source = picture(image);
       if (!source) return;
       const by = source.width / width(image);
-      drawn.width = source.width;
-      drawn.height = source.height;
-      const pen = /** @type {CanvasRenderingContext2D} */ (drawn.getContext("2d"));
-      pen.drawImage(source, 0, 0, drawn.width, drawn.height);
+      const pen = picturePen(drawn, source);
       pen.lineWidth = Math.max(2, drawn.width / 200);
       const size = Math.max(11, drawn.width / 28);
       pen.font = `${size}px sans-serif`;
