@@ -57,6 +57,16 @@ def open_page(browser, file, screen, **options):
     return page, said
 
 
+FIRST_RESULT = """() => new Promise((done) => {
+    const look = () => {
+        const [mark] = performance.getEntriesByName("first result");
+        mark ? done(mark.startTime) : setTimeout(look, 10);
+    };
+    look();
+})"""
+"""Milliseconds until the first result; outputs are not busy before the first run, either."""
+
+
 def draw_by_keyboard(page):
     """Draw a stroke where the page waits for a drawing."""
     pad = page.locator("canvas.pad")
@@ -75,7 +85,7 @@ def test_a_page_shows_a_result_within_a_second_and_says_nothing(browser, page_of
         draw_by_keyboard(page)
     page.locator(RESULT).first.wait_for()
     page.locator("#outputs[aria-busy=false]").wait_for()
-    first = page.evaluate('performance.getEntriesByName("first result")[0].startTime')
+    first = page.evaluate(FIRST_RESULT)
     assert waits or first < SECOND
     title = page.locator("h1").inner_text()
     assert "_" not in title
