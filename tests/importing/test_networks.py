@@ -1,5 +1,7 @@
 """Layers equal ONNX Runtime's results."""
 
+from typing import Any
+
 import numpy as np
 import pytensor
 import pytest
@@ -211,3 +213,29 @@ def test_old_files_have_slopes_of_channels(shape):
     slopes = slope.reshape(-1, *[1] * (len(shape) - 2))
     (found,) = evaluated(from_onnx(model), x)
     np.testing.assert_array_equal(found, np.where(x < 0, slopes * x, x))
+
+
+EXPERIMENTAL: dict[str, dict[str, Any]] = {
+    "Affine": {"alpha": 2.0, "beta": 0.5},
+    "ScaledTanh": {"alpha": 2.0, "beta": 0.5},
+    "ParametricSoftplus": {"alpha": 2.0, "beta": 0.5},
+    "ImageScaler": {"bias": [1.0, 2.0, 3.0], "scale": 0.5},
+    "Crop": {"border": [1, 2, 0, 1]},
+}
+
+
+@pytest.mark.parametrize("operator", EXPERIMENTAL)
+def test_experimental_operators_of_old_files(operator):
+    node = helper.make_node(operator, ["x"], ["y"], **EXPERIMENTAL[operator])
+    model = model_of([node], inputs={"x": (None, 3, None, None)}, outputs={"y": None}, opset=9)
+    assert_equal_to_runtime(model, normal(2, 3, 6, 7))
+
+
+def test_the_maxima_of_regions():
+    rois = [[0, 0, 0, 14, 15], [1, 2, 3, 11, 9.5], [0, 16, 14, 16, 14], [1, 12, 12, 60, 60]]
+    node = helper.make_node(
+        "MaxRoiPool", ["x", "rois"], ["y"], pooled_shape=[2, 3], spatial_scale=0.5
+    )
+    inputs = {"x": (None, 3, None, None), "rois": (None, 5)}
+    model = model_of([node], inputs=inputs, outputs={"y": None})
+    assert_equal_to_runtime(model, normal(2, 3, 8, 9), np.array(rois, "float32"))

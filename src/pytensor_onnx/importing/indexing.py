@@ -22,6 +22,7 @@ from pytensor_onnx.importing.registry.known_values import (
 )
 from pytensor_onnx.importing.registry.operator_imports import onnx_import
 from pytensor_onnx.importing.registry.size_chains import is_size
+from pytensor_onnx.ops.networks.kept_operator import MICROSOFT
 
 
 @onnx_import("Gather")
@@ -52,6 +53,7 @@ def _as_axis(vector: TensorVariable, axis: int, rank: int) -> TensorVariable:
 
 
 @onnx_import("GatherND")
+@onnx_import("GatherND", domain=MICROSOFT)
 def gather_nd(x: TensorVariable, indices: TensorVariable, *, batch_dims: int = 0) -> TensorVariable:
     """Take the elements or subarrays at the tuples of the last axis of indices."""
     return x[_tuples(indices, batch_dims)]

@@ -7,6 +7,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.importing.registry.known_values import like, size
 from pytensor_onnx.importing.registry.operator_imports import onnx_import
+from pytensor_onnx.ops.networks.kept_operator import MICROSOFT
 
 
 @onnx_import("Det")
@@ -15,7 +16,14 @@ def determinant(x: TensorVariable) -> TensorVariable:
     return pt.linalg.det(x)
 
 
+@onnx_import("Inverse", domain=MICROSOFT)
+def inverse(x: TensorVariable) -> TensorVariable:
+    """Return the inverses of matrices."""
+    return pt.linalg.inv(x)
+
+
 @onnx_import("Trilu")
+@onnx_import("Trilu", domain=MICROSOFT)
 def triangle(
     x: TensorVariable, k: TensorVariable | None = None, *, upper: int = 1
 ) -> TensorVariable:

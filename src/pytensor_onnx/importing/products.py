@@ -39,7 +39,7 @@ def gemm(
     return product + (c if beta == 1 else c * like(product, beta))
 
 
-@onnx_import("FusedMatMul", domain=MICROSOFT)
+@onnx_import("FusedMatMul", "TransposeMatMul", domain=MICROSOFT)
 def fused_matmul(
     a: TensorVariable,
     b: TensorVariable,
@@ -51,8 +51,10 @@ def fused_matmul(
     transBatchB: int = 0,  # noqa: N803
 ) -> TensorVariable:
     """Multiply batches of matrices by a number, each transposed or not."""
-    if transBatchA or transBatchB:
-        raise UnsupportedCase("it moves the axis of batches (transBatchA, transBatchB)")
+    if transBatchA:
+        a = pt.moveaxis(a, 0, -2)
+    if transBatchB:
+        b = pt.moveaxis(b, 0, -2)
     product = matmul(a.mT if transA else a, b.mT if transB else b)
     return product if alpha == 1 else product * like(product, alpha)
 
@@ -64,6 +66,7 @@ def einsum(*operands: TensorVariable, equation: str) -> TensorVariable:
 
 
 @onnx_import("MatMulInteger")
+@onnx_import("MatMulInteger16", domain=MICROSOFT)
 def matmul_integer(
     a: TensorVariable,
     b: TensorVariable,
@@ -81,3 +84,14 @@ def matmul_integer(
 
 def _of_rows(zero: TensorVariable) -> TensorVariable:
     return zero[:, None] if zero.type.ndim == 1 and zero.type.shape != (1,) else zero
+
+
+@onnx_import("CDist", domain=MICROSOFT)
+def distances(
+    a: TensorVariable, b: TensorVariable, *, metric: str = "sqeuclidean"
+) -> TensorVariable:
+    """Return the distance, or its square, of each row of one matrix from each of another."""
+    if metric not in ("euclidean", "sqeuclidean"):
+        raise UnsupportedCase(f"its metric is {metric}, for which ONNX Runtime has no kernel")
+    squares = pt.sqr(a[:, None, :] - b[None, :, :]).sum(axis=2)
+    return squares if metric == "sqeuclidean" else pt.sqrt(squares)

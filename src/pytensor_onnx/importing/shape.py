@@ -25,11 +25,13 @@ from pytensor_onnx.importing.registry.known_values import (
     quotient,
     size,
     sizes,
+    static,
     static_ints,
     value_of,
 )
 from pytensor_onnx.importing.registry.operator_imports import dtype_name, onnx_import
 from pytensor_onnx.importing.registry.size_chains import is_size
+from pytensor_onnx.ops.networks.kept_operator import MICROSOFT
 from pytensor_onnx.rewriting.engine.predicates import elementwise
 
 
@@ -167,6 +169,12 @@ def unsqueeze(x: TensorVariable, axes: TensorVariable) -> TensorVariable:
     return _unsqueezed(x, static_ints(axes, "axes") or [])
 
 
+@onnx_import("ExpandDims", domain=MICROSOFT)
+def expand_dims(x: TensorVariable, axis: TensorVariable) -> TensorVariable:
+    """Insert one axis of size one."""
+    return _unsqueezed(x, [static(axis, "its axis").item()])
+
+
 def _unsqueezed(x: TensorVariable, axes: Sequence[int]) -> TensorVariable:
     rank = x.type.ndim + len(axes)
     inserted = {axis % rank for axis in axes}
@@ -287,6 +295,14 @@ def ranging(start: TensorVariable, limit: TensorVariable, step: TensorVariable) 
     return pt.arange(start, limit, step, dtype=start.type.dtype)
 
 
+@onnx_import("Range", domain=MICROSOFT)
+def ranging_by_one(
+    start: TensorVariable, limit: TensorVariable, step: TensorVariable | None = None
+) -> TensorVariable:
+    """Return numbers from a start to before a limit, whose difference is one by default."""
+    return ranging(start, limit, like(start, 1) if step is None else step)
+
+
 @onnx_import("EyeLike")
 def eye_like(x: TensorVariable, *, dtype: int | None = None, k: int = 0) -> TensorVariable:
     """Return ones on a diagonal of a matrix of the shape of another."""
@@ -322,6 +338,18 @@ def pad(
         pairs[axis] = (numbers[position], numbers[position + count])
     filler = like(x, 0) if value is None else value.reshape(())
     return _padded(x, pairs, mode, filler)
+
+
+@onnx_import("Pad", domain=MICROSOFT)
+def pad_by_row(
+    x: TensorVariable,
+    pads: TensorVariable,
+    value: TensorVariable | None = None,
+    *,
+    mode: str = "constant",
+) -> TensorVariable:
+    """Extend all axes, by numbers that may be the row of a matrix."""
+    return pad(x, pads.reshape((-1,)), value, mode=mode)
 
 
 def _padded(

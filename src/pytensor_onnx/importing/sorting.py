@@ -12,6 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.importing.registry.known_values import elements, like, size
 from pytensor_onnx.importing.registry.operator_imports import onnx_import
+from pytensor_onnx.ops.networks.kept_operator import MICROSOFT
 
 
 def _search(function: Any, x: TensorVariable, axis: int, keepdims: int, last: int) -> Any:
@@ -57,6 +58,13 @@ def top_k(
         order = pt.argsort(x, axis=axis, stable=True)
     order = order[(*before, slice(None, count))].astype("int64")
     return [pt.take_along_axis(x, order, axis=axis), order]
+
+
+@onnx_import("Unique", domain=MICROSOFT)
+def unique_by_place(x: TensorVariable, *, outputs: int = 3) -> list[TensorVariable]:
+    """Return the different elements in their order, the inverse and counts."""
+    values, _, inverse, counts = unique(x, sorted=0, outputs=4)
+    return [values, inverse, counts][:outputs]
 
 
 @onnx_import("Unique")

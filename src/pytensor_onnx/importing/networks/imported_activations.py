@@ -97,6 +97,26 @@ def hard_sigmoid(x: TensorVariable, *, alpha: float = 0.2, beta: float = 0.5) ->
     return nn.hard_sigmoid(x, alpha, beta)
 
 
+@onnx_import("Affine")
+def affine(x: TensorVariable, *, alpha: float = 1.0, beta: float = 0.0) -> TensorVariable:
+    """Multiply by a number and add one; an experimental operator, as the next two."""
+    return like(x, alpha) * x + like(x, beta)
+
+
+@onnx_import("ScaledTanh")
+def scaled_tanh(x: TensorVariable, *, alpha: float = 1.0, beta: float = 1.0) -> TensorVariable:
+    """Return a multiple of the hyperbolic tangent of a multiple."""
+    return like(x, alpha) * pt.tanh(like(x, beta) * x)
+
+
+@onnx_import("ParametricSoftplus")
+def parametric_softplus(
+    x: TensorVariable, *, alpha: float = 1.0, beta: float = 1.0
+) -> TensorVariable:
+    """Return a multiple of the softplus of a multiple."""
+    return like(x, alpha) * pt.softplus(like(x, beta) * x)
+
+
 @onnx_import("ThresholdedRelu")
 def thresholded_relu(x: TensorVariable, *, alpha: float = 1.0) -> TensorVariable:
     """Return the numbers above a threshold, zero for others."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
@@ -367,16 +368,56 @@ def rotary_embedding(
 ) -> TensorVariable:
     """Rotate pairs of numbers by the angles of positions."""
     half = cosines.type.shape[1]
-    if half is None or rotary_embedding_dim or scale != 1:
-        raise UnsupportedCase(
-            "it rotates a part of each head, or the number of angles is not known"
-        )
-    heads = x if x.type.ndim == 4 else _split(x, 2 * half)
+    if x.type.ndim == 4:
+        heads = x
+    elif rotary_embedding_dim and num_heads:
+        heads = x.reshape((size(x, 0), size(x, 1), num_heads, -1)).dimshuffle(0, 2, 1, 3)
+    elif half is None:
+        raise UnsupportedCase("the number of its angles is not known")
+    else:
+        heads = _split(x, 2 * half)
     if positions.type.ndim == 1:
         places = positions[0] + pt.arange(size(heads, 2))[None, :]
     else:
         places = positions
     c, s = (table[places][:, None, :, :] for table in (cosines, sines))
+    y = _rotated(heads, c, s, interleaved)
+    return y if x.type.ndim == 4 else y.dimshuffle(0, 2, 1, 3).reshape(x.shape)
+
+
+@onnx_import("MRotaryEmbedding", domain=MICROSOFT)
+def rotary_embedding_of_sections(
+    x: TensorVariable,
+    positions: TensorVariable,
+    cosines: TensorVariable,
+    sines: TensorVariable,
+    *,
+    interleaved: int = 0,
+    is_packed_batching: int = 0,
+    mrope_layout: int = 0,
+    mrope_section: Sequence[int],
+    num_heads: int = 0,
+    rotary_embedding_dim: int = 0,
+    scale: float = 1.0,
+) -> TensorVariable:
+    """Rotate pairs of numbers by angles of three positions: those of time, rows and columns.
+
+    Bai et al. (2025), Qwen2.5-VL technical report, section 2.1.2.
+    """
+    half = sum(mrope_section)
+    of_angle = np.repeat(np.arange(3), mrope_section)
+    if mrope_layout:
+        of_angle = np.zeros(half, dtype="int64")
+        for stream in (1, 2):
+            of_angle[stream : 3 * mrope_section[stream] : 3] = stream
+    if x.type.ndim == 4:
+        heads = x
+    elif rotary_embedding_dim and num_heads:
+        heads = x.reshape((size(x, 0), size(x, 1), num_heads, -1)).dimshuffle(0, 2, 1, 3)
+    else:
+        heads = _split(x, 2 * half)
+    places = pt.moveaxis(positions[of_angle], 0, -1)
+    c, s = (table[places, np.arange(half)][:, None] for table in (cosines, sines))
     y = _rotated(heads, c, s, interleaved)
     return y if x.type.ndim == 4 else y.dimshuffle(0, 2, 1, 3).reshape(x.shape)
 

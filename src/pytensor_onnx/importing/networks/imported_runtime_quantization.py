@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx import nn
-from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.importing.networks.imported_activations import softmax, softmax_of_rows
 from pytensor_onnx.importing.networks.imported_quantization import (
     dequantize,
     quantize,
     quantize_dynamically,
+    quantized_conv,
 )
 from pytensor_onnx.importing.networks.imported_recurrences import lstm
-from pytensor_onnx.importing.networks.imported_windows import average_pool
+from pytensor_onnx.importing.networks.imported_windows import (
+    average_pool,
+    channels_first,
+    with_channels_last,
+)
 from pytensor_onnx.importing.products import gemm, matmul
-from pytensor_onnx.importing.registry.known_values import like, static
+from pytensor_onnx.importing.registry.known_values import like
 from pytensor_onnx.importing.registry.operator_imports import onnx_import
 from pytensor_onnx.ops.networks.kept_operator import MICROSOFT
 
 type Optional = TensorVariable | None
 type Ints = Sequence[int] | None
-
-_CHANNELS_LAST = "its channels are the last axis (channels_last)"
-_NIBBLES = 2
 
 
 @onnx_import("QLinearAdd", domain=MICROSOFT)
@@ -139,9 +138,10 @@ def quantized_global_average_pool(
     channels_last: int = 0,
 ) -> TensorVariable:
     """Return the mean of quantised numbers over the spatial axes."""
-    if channels_last:
-        raise UnsupportedCase(_CHANNELS_LAST)
-    return _again(nn.global_avg_pool(dequantize(x, x_scale, x_zero)), y_scale, y_zero, x)
+    images = channels_first(x) if channels_last else x
+    mean = nn.global_avg_pool(dequantize(images, x_scale, x_zero))
+    y = _again(mean, y_scale, y_zero, x)
+    return with_channels_last(y) if channels_last else y
 
 
 @onnx_import("QLinearAveragePool", domain=MICROSOFT)
@@ -161,10 +161,9 @@ def quantized_average_pool(
     strides: Ints = None,
 ) -> TensorVariable:
     """Return the mean of each window of quantised numbers."""
-    if channels_last:
-        raise UnsupportedCase(_CHANNELS_LAST)
+    images = channels_first(x) if channels_last else x
     mean = average_pool(
-        dequantize(x, x_scale, x_zero),
+        dequantize(images, x_scale, x_zero),
         auto_pad=auto_pad,
         ceil_mode=ceil_mode,
         count_include_pad=count_include_pad,
@@ -172,7 +171,49 @@ def quantized_average_pool(
         pads=pads,
         strides=strides,
     )
-    return _again(mean, y_scale, y_zero, x)
+    y = _again(mean, y_scale, y_zero, x)
+    return with_channels_last(y) if channels_last else y
+
+
+@onnx_import("QLinearConv", domain=MICROSOFT)
+def quantized_conv_by_runtime(
+    x: TensorVariable,
+    x_scale: TensorVariable,
+    x_zero: TensorVariable,
+    filters: TensorVariable,
+    filter_scale: TensorVariable,
+    filter_zero: TensorVariable,
+    y_scale: TensorVariable,
+    y_zero: TensorVariable,
+    bias: Optional = None,
+    *,
+    auto_pad: str = "NOTSET",
+    channels_last: int = 0,
+    dilations: Ints = None,
+    group: int = 1,
+    kernel_shape: Ints = None,
+    pads: Ints = None,
+    strides: Ints = None,
+) -> TensorVariable:
+    """Correlate quantised images, whose channels may be the last axis."""
+    y = quantized_conv(
+        channels_first(x) if channels_last else x,
+        x_scale,
+        x_zero,
+        filters,
+        filter_scale,
+        filter_zero,
+        y_scale,
+        y_zero,
+        bias,
+        auto_pad=auto_pad,
+        dilations=dilations,
+        group=group,
+        kernel_shape=kernel_shape,
+        pads=pads,
+        strides=strides,
+    )
+    return with_channels_last(y) if channels_last else y
 
 
 @onnx_import("QLinearConcat", domain=MICROSOFT)
@@ -319,49 +360,3 @@ def _of_directions(
     if zero is not None:
         numbers = numbers - shaped(zero).astype("float32")
     return numbers * shaped(scale)
-
-
-@onnx_import("MatMulNBits", domain=MICROSOFT)
-def matmul_of_few_bits(
-    a: TensorVariable,
-    b: TensorVariable,
-    scales: TensorVariable,
-    zeros: Optional = None,
-    index: Optional = None,
-    bias: Optional = None,
-    *,
-    K: int,  # noqa: N803  (name of the attribute)
-    N: int,  # noqa: N803
-    accuracy_level: int = 0,
-    bits: int = 4,
-    block_size: int,
-    weight_prepacked: int = 0,
-) -> TensorVariable:
-    """Multiply with columns of 4 or 8 bits, which have a scale for each block of rows."""
-    if bits not in (4, 8) or index is not None or weight_prepacked:
-        raise UnsupportedCase("its weights are of other than 4 or 8 bits, or in another order")
-    blocks = -(-K // block_size)
-    levels = _unpacked(static(b, "its weights"), bits).reshape(N, blocks, block_size)
-    points: Any = np.float32(2 ** (bits - 1))
-    if zeros is not None:
-        given = static(zeros, "its zero points")
-        packed = given.dtype == np.uint8
-        points = _unpacked(given.reshape(N, -1), bits)[:, :blocks] if packed else given
-        points = points.reshape(N, blocks, 1).astype("float32")
-    numbers = pt.constant(levels.astype("float32") - points)
-    columns = (numbers.astype(a.type.dtype) * scales.reshape((N, blocks, 1))).reshape((N, -1))
-    product = matmul(a, columns[:, :K].T)
-    return product if bias is None else product + bias
-
-
-def _unpacked(packed: np.ndarray, bits: int) -> np.ndarray:
-    """Return the numbers of 4 or 8 bits along the last axis of bytes, low ones first.
-
-    Examples
-    --------
-    >>> _unpacked(np.array([[0x21, 0x43]], np.uint8), 4)
-    array([[1, 2, 3, 4]], dtype=uint8)
-    """
-    if bits * _NIBBLES > 8:
-        return packed
-    return np.stack([packed & 15, packed >> 4], axis=-1).reshape(*packed.shape[:-1], -1)

@@ -23,13 +23,30 @@ from pytensor_onnx.importing.registry.known_values import (
     static_ints,
 )
 from pytensor_onnx.importing.registry.operator_imports import onnx_import
+from pytensor_onnx.ops.networks.kept_operator import MICROSOFT
 
 type Optional = TensorVariable | None
 type Ints = Sequence[int] | None
 type Place = Callable[[TensorVariable, int], tuple[TensorVariable, Any]]
 
 
+@onnx_import("Crop")
+def crop(x: TensorVariable, *, border: Sequence[int], scale: Ints = None) -> TensorVariable:
+    """Cut off the borders of images, up to a size; an experimental operator, as the next one."""
+    left, top, right, bottom = border
+    if scale is not None:
+        return x[:, :, top : top + scale[0], left : left + scale[1]]
+    return x[:, :, top : size(x, 2) - bottom, left : size(x, 3) - right]
+
+
+@onnx_import("ImageScaler")
+def image_scaler(x: TensorVariable, *, bias: Sequence[float], scale: float) -> TensorVariable:
+    """Multiply images by a number, and add one for each channel."""
+    return x * like(x, scale) + like(x, np.asarray(bias)[:, None, None])
+
+
 @onnx_import("GridSample")
+@onnx_import("GridSample", domain=MICROSOFT)
 def grid_sample(
     x: TensorVariable,
     grid: TensorVariable,
@@ -283,6 +300,63 @@ def _aligned(
         best = term if best is None else pt.maximum(best, term)
     values = pt.switch(is_there, best, like(x, 0))
     return values.reshape(shape).max(axis=(3, 5))
+
+
+@onnx_import("CropAndResize", domain=MICROSOFT)
+def crop_and_resize(
+    x: TensorVariable,
+    regions: TensorVariable,
+    batch: TensorVariable,
+    crop: TensorVariable,
+    *,
+    extrapolation_value: float = 0.0,
+    mode: str = "bilinear",
+) -> TensorVariable:
+    """Resize regions to one size; their corners are the centres of the outer elements."""
+    places, inside = [], []
+    for axis, count in enumerate(static_ints(crop, "crop_size") or []):
+        start, end = regions[:, axis, None], regions[:, 2 + axis, None]
+        steps = np.linspace(0, 1, count) if count > 1 else np.array([0.5])
+        last = _number(size(x, 2 + axis), start) - like(start, 1)
+        place = (start + like(start, steps) * (end - start)) * last
+        inside.append((place >= like(place, 0)) & (place <= last))
+        places.append(pt.floor(place + like(place, 0.5)) if mode == "nearest" else place)
+    rows, columns = places
+    grid = [rows[:, :, None] + pt.zeros_like(columns)[:, None, :]]
+    grid.append(columns[:, None, :] + pt.zeros_like(rows)[:, :, None])
+    place_of = _zero_outside([size(x, 2), size(x, 3)])
+    values = _interpolated(x[batch], grid, mode.removeprefix("bi"), place_of)
+    is_there = (inside[0][:, :, None] & inside[1][:, None, :])[:, None]
+    return pt.switch(is_there, values, like(values, extrapolation_value))
+
+
+@onnx_import("MaxRoiPool")
+def max_roi_pool(
+    x: TensorVariable,
+    rois: TensorVariable,
+    *,
+    pooled_shape: Sequence[int],
+    spatial_scale: float = 1.0,
+) -> TensorVariable:
+    """Return the maximum of each part of regions, zero for parts without elements."""
+    values = x[rois[:, 0].astype("int64")]
+    bounds = pt.floor(rois[:, 1:] * like(rois, spatial_scale) + like(rois, 0.5))
+    lowest = like(x, -np.inf)
+    for axis, count in enumerate(pooled_shape):
+        # One axis after the other: the largest of each row, then of the columns.
+        start, end = bounds[:, 1 - axis, None], bounds[:, 3 - axis, None]
+        part = pt.maximum(end - start + like(end, 1), like(end, 1)) / like(end, count)
+        steps = pt.arange(count).astype(end.type.dtype)[None, :]
+        first, after = (
+            pt.floor(steps * part) + start,
+            pt.ceil((steps + like(end, 1)) * part) + start,
+        )
+        places = pt.arange(size(x, 2 + axis)).astype(end.type.dtype)
+        is_inside = (places >= first[..., None]) & (places < after[..., None])
+        shape = (0, "x", 1, 2, "x") if axis == 0 else (0, "x", "x", 1, 2)
+        parts = pt.expand_dims(values, 2 if axis == 0 else 3)
+        values = pt.switch(is_inside.dimshuffle(shape), parts, lowest).max(axis=3 + axis)
+    return pt.switch(pt.isneginf(values), like(x, 0), values)
 
 
 @onnx_import("NonMaxSuppression")

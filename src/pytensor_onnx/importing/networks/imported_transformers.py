@@ -17,8 +17,12 @@ from pytensor_onnx.importing.networks.imported_activations import (
     relu,
     rms_norm,
 )
-from pytensor_onnx.importing.networks.imported_windows import conv
-from pytensor_onnx.importing.products import gemm
+from pytensor_onnx.importing.networks.imported_windows import (
+    channels_first,
+    conv,
+    with_channels_last,
+)
+from pytensor_onnx.importing.products import gemm, matmul
 from pytensor_onnx.importing.registry.known_values import like, size
 from pytensor_onnx.importing.registry.operator_imports import onnx_import
 from pytensor_onnx.ops.networks.kept_operator import MICROSOFT
@@ -160,3 +164,97 @@ def embed_layer_norm(
         lengths.astype("int32"),
         total,
     ][:outputs]
+
+
+@onnx_import("BiasAdd", domain=MICROSOFT)
+def bias_add(x: TensorVariable, bias: TensorVariable, skip: TensorVariable) -> TensorVariable:
+    """Add a bias and an array."""
+    return x + bias + skip
+
+
+@onnx_import("BiasSplitGelu", domain=MICROSOFT)
+def bias_split_gelu(x: TensorVariable, bias: TensorVariable) -> TensorVariable:
+    """Multiply the first half of the columns with the activation of the second."""
+    total, half = x + bias, size(x, -1) // 2
+    return total[..., :half] * nn.gelu(total[..., half:])
+
+
+@onnx_import("GroupNorm", domain=MICROSOFT)
+def group_norm_of_last(
+    x: TensorVariable,
+    gamma: TensorVariable,
+    beta: TensorVariable,
+    *,
+    activation: int,
+    channels_last: int = 1,
+    epsilon: float = 1e-5,
+    groups: int,
+) -> TensorVariable:
+    """Normalise groups of channels, which are the last axis, and apply SiLU if asked for."""
+    images = channels_first(x) if channels_last else x
+    y = nn.group_norm(images, groups, gamma.astype(x.dtype), beta.astype(x.dtype), epsilon)
+    y = with_channels_last(y) if channels_last else y
+    return nn.silu(y) if activation else y
+
+
+@onnx_import("SkipGroupNorm", domain=MICROSOFT)
+def skip_group_norm(
+    x: TensorVariable,
+    gamma: TensorVariable,
+    beta: TensorVariable,
+    skip: TensorVariable,
+    bias: Optional = None,
+    *,
+    activation: int,
+    channels_last: int = 1,
+    epsilon: float = 1e-5,
+    groups: int,
+    outputs: int = 1,
+) -> list[TensorVariable]:
+    """Add an array and a bias, and normalise groups of channels of the sum."""
+    if skip.type.ndim == 2:
+        skip = skip[:, None, None, :] if channels_last else skip[:, :, None, None]
+    if bias is not None:
+        skip = skip + (bias if channels_last else bias[:, None, None])
+    total = x + skip
+    settings: Any = {"activation": activation, "channels_last": channels_last, "groups": groups}
+    y = group_norm_of_last(total, gamma, beta, epsilon=epsilon, **settings)
+    return [y, total][:outputs]
+
+
+@onnx_import("GatedRMSNorm", domain=MICROSOFT)
+def gated_rms_norm(
+    x: TensorVariable,
+    scale: TensorVariable,
+    gate: TensorVariable,
+    *,
+    activation: str = "silu",
+    epsilon: float = 1e-5,
+) -> TensorVariable:
+    """Divide groups of columns by their root mean square, and multiply them by a gate."""
+    groups = x.reshape((*x.shape[:-1], -1, size(scale, 0)))
+    y = rms_norm(groups, scale, epsilon=epsilon).reshape(x.shape)
+    return y * (nn.sigmoid(gate) if activation == "sigmoid" else nn.silu(gate))
+
+
+@onnx_import("ScaledSiLU", domain=MICROSOFT)
+def scaled_silu(x: TensorVariable, scale: Optional = None, *, alpha: float = 1.0) -> TensorVariable:
+    """Apply SiLU to a multiple of an array."""
+    factor = like(x, alpha) if scale is None else scale.reshape(()).astype(x.type.dtype)
+    return nn.silu(x * factor)
+
+
+@onnx_import("GatedAdd", domain=MICROSOFT)
+def gated_add(
+    x: TensorVariable, y: TensorVariable, gate: TensorVariable, weights: Optional = None
+) -> TensorVariable:
+    """Add an array, multiplied by a gate for each row."""
+    if weights is not None:
+        gate = nn.sigmoid(matmul(gate, weights))
+    return x + y * gate
+
+
+@onnx_import("SampleOp", domain=MICROSOFT)
+def sample_operator(x: TensorVariable) -> TensorVariable:
+    """Return the operand."""
+    return x

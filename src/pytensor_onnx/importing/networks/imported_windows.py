@@ -26,9 +26,11 @@ from pytensor_onnx.importing.registry.known_values import (
     like,
     size,
     sizes,
+    static_ints,
 )
 from pytensor_onnx.importing.registry.operator_imports import onnx_import
 from pytensor_onnx.ops.networks.attention_ops import SafeSoftmax
+from pytensor_onnx.ops.networks.kept_operator import MICROSOFT
 from pytensor_onnx.ops.networks.windows import Windows, pad_with_zeros
 from pytensor_onnx.rewriting.engine.predicates import elementwise
 
@@ -178,6 +180,40 @@ def max_pool(
         return [_pooled(nn.max_pool, x, windows)]
     # Integers of 8 bits are exact in float32.
     return [_pooled(nn.max_pool, x.astype("float32"), windows).astype(x.type.dtype)]
+
+
+@onnx_import("NhwcMaxPool", domain=MICROSOFT)
+def max_pool_of_last(
+    x: TensorVariable,
+    *,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    dilations: Ints = None,
+    kernel_shape: Sequence[int],
+    pads: Ints = None,
+    strides: Ints = None,
+) -> TensorVariable:
+    """Return the maximum of each window of arrays whose last axis has the channels."""
+    (largest,) = max_pool(
+        channels_first(x),
+        auto_pad=auto_pad,
+        ceil_mode=ceil_mode,
+        dilations=dilations,
+        kernel_shape=kernel_shape,
+        pads=pads,
+        strides=strides,
+    )
+    return with_channels_last(largest)
+
+
+def channels_first(x: TensorVariable) -> TensorVariable:
+    """Move the last axis, that of the channels, behind the first."""
+    return pt.moveaxis(x, -1, 1)
+
+
+def with_channels_last(x: TensorVariable) -> TensorVariable:
+    """Move the second axis, that of the channels, to the end."""
+    return pt.moveaxis(x, 1, -1)
 
 
 @onnx_import("AveragePool")
@@ -444,6 +480,35 @@ def conv_transpose(
         dilation=tuple(gaps),
         groups=group,
         bias=bias,
+    )
+
+
+@onnx_import("ConvTransposeWithDynamicPads", domain=MICROSOFT)
+def conv_transpose_by_pads(
+    x: TensorVariable,
+    filters: TensorVariable,
+    pads: TensorVariable | None = None,
+    bias: TensorVariable | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    output_padding: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> TensorVariable:
+    """Apply the adjoint of a correlation, with a padding that is an operand."""
+    return conv_transpose(
+        x,
+        filters,
+        bias,
+        auto_pad=auto_pad,
+        dilations=dilations,
+        group=group,
+        kernel_shape=kernel_shape,
+        output_padding=output_padding,
+        pads=static_ints(pads, "pads"),
+        strides=strides,
     )
 
 

@@ -82,6 +82,8 @@ _ALONE = (
     | {"Pad", "ReduceMean"}
 )
 """Operators that are kept whatever surrounds them."""
+_OF_GRAPHICS = frozenset({"BiasAdd", "BiasSplitGelu", "GroupNorm", "SkipGroupNorm"})
+"""Operators that ONNX Runtime has on graphics processors only."""
 _WINDOWS = frozenset({"AveragePool", "Conv", "MaxPool"})
 _SHIFTING = frozenset({"Mul", "Sub"})
 _OF_RUNTIME = frozenset({"bool", "float32", "int32", "int64", "int8", "uint8"})
@@ -324,7 +326,9 @@ def _is_kept(
     if node.domain == MICROSOFT:
         # ONNX Runtime has packed keys and values on graphics processors only.
         is_packed = node.op_type == "MultiHeadAttention" and any(v.type.ndim == 5 for v in given)
-        return not is_packed and all(v.type.dtype in _OF_RUNTIME for v in given)
+        if is_packed or node.op_type in _OF_GRAPHICS:
+            return False
+        return all(v.type.dtype in _OF_RUNTIME for v in given)
     if node.domain not in ("", "ai.onnx") or node.op_type in _DECOMPOSED:
         return False
     if not _has_kernel(node, operands, attributes):
