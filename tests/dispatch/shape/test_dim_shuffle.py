@@ -5,6 +5,7 @@ import pytest
 from hypothesis import strategies as st
 from pytensor.tensor.elemwise import DimShuffle
 
+from pytensor_onnx import export_onnx
 from tests.conftest import (
     compare_onnx_and_py,
     op_types,
@@ -27,6 +28,7 @@ SHUFFLES = [
     ((0, 1, 2), (2, 0)),
     ((2, 3, 4), (2, 0, 1)),
     ((2, 1, 4, 1), (2, "x", 0, 3)),
+    ((1, 2, 1, 3), ("x", "x", 1, "x", 3)),
 ]
 
 
@@ -54,3 +56,9 @@ def test_any_shuffle_agrees(data, dtype):
     compare_onnx_and_py(
         [x], DimShuffle(input_ndim=x.ndim, new_order=order)(x), [some(dtype, shape)]
     )
+
+
+def test_dropped_axes_stand_for_new_ones():
+    x = pt.tensor("x", shape=(None, 1))
+    for order in (("x", 0, "x"), (0, "x", "x")):
+        assert op_types(export_onnx([x], x.dimshuffle(order))) == ["Unsqueeze"]

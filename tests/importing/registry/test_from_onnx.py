@@ -214,7 +214,7 @@ def test_unknown_operators_behind_others_are_counted_by_kind():
         return helper.make_node(operator, operands, [result], domain="com.microsoft")
 
     body = helper.make_graph(
-        [node("NhwcMaxPool", "x", result="z")],
+        [node("NhwcFusedConv", "x", result="z")],
         "body",
         [],
         [helper.make_tensor_value_info("z", TensorProto.FLOAT, (2,))],
@@ -237,7 +237,7 @@ def test_unknown_operators_behind_others_are_counted_by_kind():
     text = str(raised.value)
     assert "4 parts" in text
     assert "com.microsoft.QLinearReduceMean, 2 nodes\n" in text
-    assert "com.microsoft.NhwcMaxPool, 2 nodes\n" in text
+    assert "com.microsoft.NhwcFusedConv, 2 nodes\n" in text
     for option in ("QuantFormat.QDQ", "ORT_ENABLE_BASIC"):
         assert option in text
 

@@ -234,16 +234,44 @@ def lower_dim_shuffle(op: DimShuffle, node: Apply, build: Builder, x: ir.Value) 
     """
     if x.const_value is not None and x.const_value.size == 1:
         return build.constant(x.const_value.numpy().reshape((1,) * node.outputs[0].type.ndim))
-    kept = sorted(op.shuffle)
-    permutation = [kept.index(axis) for axis in op.shuffle]
-    dropped = [axis for axis in range(node.inputs[0].type.ndim) if axis not in kept]
+    rank = node.inputs[0].type.ndim
+    order = _in_place(op.new_order, rank)
+    kept = sorted(axis for axis in order if axis != "x")
+    permutation = [kept.index(axis) for axis in order if axis != "x"]
+    dropped = [axis for axis in range(rank) if axis not in kept]
+    inserted = [position for position, axis in enumerate(order) if axis == "x"]
     if dropped:
         x = build.Squeeze(x, build.ints(dropped))
     if permutation != sorted(permutation):
         x = build.Transpose(x, perm=permutation)
-    if op.augment:
-        x = build.Unsqueeze(x, build.ints(op.augment))
+    if inserted:
+        x = build.Unsqueeze(x, build.ints(inserted))
     return x
+
+
+def _in_place(order: Sequence[int | str], rank: int) -> list[int | str]:
+    """Return an order of axes in which dropped ones, of size one, stand for new ones.
+
+    Examples
+    --------
+    >>> _in_place(("x", 0, "x"), 2)
+    ['x', 0, 1]
+    >>> _in_place((1, "x"), 2)
+    [1, 'x']
+    """
+    kept = [axis for axis in order if isinstance(axis, int)]
+    if kept != sorted(kept):
+        return list(order)
+    found: list[int | str] = []
+    free, last = [axis for axis in range(rank) if axis not in kept], -1
+    for position, axis in enumerate(order):
+        chosen = axis
+        if axis == "x":
+            following = next((a for a in order[position:] if isinstance(a, int)), rank)
+            chosen = next((a for a in free if last < a < following), "x")
+        found.append(chosen)
+        last = chosen if isinstance(chosen, int) else last
+    return found
 
 
 _LONGEST_CONSTANT = 4096

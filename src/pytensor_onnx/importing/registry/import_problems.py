@@ -41,8 +41,8 @@ _SAVED = (
     "graph_optimization_level=ORT_ENABLE_BASIC, has operators of the standard"
 )
 _HINTS = {
-    **dict.fromkeys(("QAttention", "QEmbedLayerNormalization"), _STATIC),
-    **dict.fromkeys(("FusedActivation", "NhwcMaxPool"), _SAVED),
+    "QEmbedLayerNormalization": _STATIC,
+    **dict.fromkeys(("FusedActivation", "NhwcFusedConv"), _SAVED),
 }
 
 
