@@ -16,6 +16,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from benchmarks.timing import Table, interleaved
 from pytensor_onnx import SessionOptions, compile_onnx, prng
+from pytensor_onnx.ops.random.draws import StandardNormal, StandardUniform, state_variable
 
 SIZE = 1_000_000
 
@@ -60,24 +61,27 @@ def _by_jax(name: str) -> Callable[[], Any]:
 def measure(rounds: int = 10) -> Table:
     """Time a million numbers of float32 by each generator, which take turns."""
     state, n = pt.vector("state", dtype="int64", shape=(2,)), pt.lscalar("n")
-    rng = pt.random.rng("rng")
     given = (np.array([0, 1]), SIZE)
-    generator = np.random.default_rng(1)
+    counter, start = state_variable("counter"), (np.array([0, 1, 0], "uint64"), SIZE)
+    flat, bell = (
+        {dtype: kind(dtype)(counter, n)[1] for dtype in ("float32", "float64")}
+        for kind in (StandardUniform, StandardNormal)
+    )
     uniform, normal = prng.random_uniform(state, (n,)), prng.random_normal(state, (n,))
     calls = {
         "uniform, Threefry-2x32 as in JAX": _compiled([state, n], uniform.values, *given),
         "uniform, Threefry-2x32, without kernels": _plain([state, n], uniform.values, *given),
         "uniform, Philox-4x32-10": _compiled([state, n], philox_uniform(state, n), *given),
-        "uniform, Threefry-2x64 of this package": _compiled(
-            [rng], rng.uniform(size=SIZE)[1].astype("float32"), generator
-        ),
+        "uniform, Threefry-2x64 of this package": _compiled([counter, n], flat["float32"], *start),
+        "uniform of float64, Threefry-2x64": _compiled([counter, n], flat["float64"], *start),
+        "uniform, Threefry-2x64, without kernels": _plain([counter, n], flat["float32"], *start),
         "uniform, ONNX Runtime's operator": _hidden("RandomUniform"),
         "uniform, JAX": _by_jax("uniform"),
         "normal, Threefry-2x32 and the inverse": _compiled([state, n], normal.values, *given),
         "normal, Threefry-2x32, without kernels": _plain([state, n], normal.values, *given),
-        "normal, Threefry-2x64 and Box-Muller": _compiled(
-            [rng], rng.normal(size=SIZE)[1].astype("float32"), generator
-        ),
+        "normal, Threefry-2x64 and Box-Muller": _compiled([counter, n], bell["float32"], *start),
+        "normal of float64, Threefry-2x64": _compiled([counter, n], bell["float64"], *start),
+        "normal, Threefry-2x64, without kernels": _plain([counter, n], bell["float32"], *start),
         "normal, ONNX Runtime's operator": _hidden("RandomNormal"),
         "normal, JAX": _by_jax("normal"),
     }
@@ -88,4 +92,4 @@ def measure(rounds: int = 10) -> Table:
 
 
 if __name__ == "__main__":
-    print(measure())
+    print(measure().markdown())

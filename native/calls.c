@@ -37,7 +37,7 @@ void plan_function(Plan *plan, const Instruction *instruction) {
   call->kernel = kernel;
   for (int i = 0; i < kernel->inputs; i++) {
     call->in[i] = *operand(plan, instruction, i);
-    if (call->in[i].dtype != operand_dtype(kernel, dtype)) {
+    if (call->in[i].dtype != operand_dtype(kernel, dtype, (size_t)i)) {
       refuse(plan, "an operand has another type");
     }
   }

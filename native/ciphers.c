@@ -43,22 +43,8 @@ CIPHER void uniforms_float64(const int64_t *key, uint64_t from, int64_t count, d
   }
 }
 
-/* -log(1 - x^2), with the operations of `log_of_normal` in functions/special/exponential.py. */
-CIPHER double minus_log_of(double x) {
-  double number = (1 - x) * (1 + x), all = number * 0x1p52;
-  double power = all - fabs(all - number * 1.0606601717798212);
-  double k = from_bits(bits_of(power) >> 52 | 0x4330000000000000) - (0x1p52 + 1023);
-  double f = number * from_bits(((uint64_t)2046 << 52) - bits_of(power)) - 1, s = f / (2 + f);
-  double z = s * s, r = 0.14616878919029822;
-  r = r * z + 0.15331686868638428;
-  r = r * z + 0.1818289017031397;
-  r = r * z + 0.22222211120449298;
-  r = r * z + 0.2857142862606338;
-  r = r * z + 0.3999999999989931;
-  r = r * z + 0.666666666666667;
-  double rest = s * (f - z * r);
-  return -(k * 0.6931471803691238 - ((rest - k * 1.9082149292705877e-10) - f));
-}
+/* -log(1 - x^2). */
+CIPHER double minus_log_of(double x) { return -log_of_normal((1 - x) * (1 + x)); }
 
 #define HORNER(w, table) horner(w, table, sizeof table / sizeof *table)
 CIPHER double horner(double w, const double *table, int count) {
@@ -238,7 +224,7 @@ static const char *run_philox(const Kernel *kernel, const Array *in, Array *out,
 }
 
 #define CIPHER_KERNEL(name, infer, run, operands, results, sized_by) \
-  {name, 2, 1, 0, 0, 0, infer, run, {NULL}, operands, results, sized_by},
+  {name, 2, 1, 0, 0, 0, infer, run, {NULL}, operands, 0, results, sized_by},
 const Kernel CIPHER_KERNELS[] = {
     CIPHER_KERNEL("ThreefryUniform_float32", infer_draws, run_uniform_32, INT64, FLOAT32, 1)
     CIPHER_KERNEL("ThreefryUniform_float64", infer_draws, run_uniform_64, INT64, FLOAT64, 1)

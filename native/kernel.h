@@ -48,12 +48,14 @@ struct Kernel {
   const char *(*infer)(const Kernel *kernel, const Array *in, Array *out, size_t *scratch);
   const char *(*run)(const Kernel *kernel, const Array *in, Array *out, void *scratch);
   Function functions[4]; /* for float64 and float32, then for wide vectors, NULL without */
-  /* Of a function whose name is the kernel's: types, and the operand whose value decides sizes. */
-  int operand_dtype, result_dtype, sized_by;
+  /* Of a function whose name is the kernel's: types, that of the second operand if it is another
+   * one, and the operand whose value decides sizes. */
+  int operand_dtype, second_operand, result_dtype, sized_by;
 };
 
-/* Return the type of all operands of a kernel for a dtype. */
-static inline int operand_dtype(const Kernel *kernel, int dtype) {
+/* Return the type of an operand of a kernel for a dtype. */
+static inline int operand_dtype(const Kernel *kernel, int dtype, size_t i) {
+  if (i == 1 && kernel->second_operand) return kernel->second_operand;
   return kernel->operand_dtype ? kernel->operand_dtype : dtype;
 }
 
@@ -74,7 +76,7 @@ static inline const char *no_matrix(const Array *in) {
 }
 
 /* Kernels by family, each ended by one without a name. */
-extern const Kernel CIPHER_KERNELS[], EIGEN_KERNELS[], LINALG_KERNELS[], SCHUR_KERNELS[],
+extern const Kernel CIPHER_KERNELS[], DRAW_KERNELS[], EIGEN_KERNELS[], LINALG_KERNELS[], SCHUR_KERNELS[],
     SPECIAL_KERNELS[];
 
 #if defined(__x86_64__)

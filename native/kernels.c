@@ -3,21 +3,26 @@
 
 #include "kernel.h"
 
-/* The core of WebAssembly has the first family only, in double precision. */
+/* Families, and those whose names are whole, with their dtypes. The core of WebAssembly has the first
+ * ones only, the first of all in double precision. */
 #ifdef IS_CORE
 static const Kernel *const FAMILIES[] = {LINALG_KERNELS, NULL};
+static const Kernel *const NAMED[] = {DRAW_KERNELS, NULL};
 #else
 static const Kernel *const FAMILIES[] = {LINALG_KERNELS, EIGEN_KERNELS, SCHUR_KERNELS,
                                          SPECIAL_KERNELS, NULL};
+static const Kernel *const NAMED[] = {DRAW_KERNELS, CIPHER_KERNELS, NULL};
+#endif
 
-/* Return the kernel whose name is that of a function, with its dtypes. */
+/* Return the kernel whose name is that of a function. */
 static const Kernel *find_named(const char *name) {
-  for (const Kernel *kernel = CIPHER_KERNELS; kernel->name; kernel++) {
-    if (!strcmp(kernel->name, name)) return kernel;
+  for (int i = 0; NAMED[i]; i++) {
+    for (const Kernel *kernel = NAMED[i]; kernel->name; kernel++) {
+      if (!strcmp(kernel->name, name)) return kernel;
+    }
   }
   return NULL;
 }
-#endif
 
 #ifdef WIDE
 int has_narrow_vectors;
@@ -43,10 +48,8 @@ static int drop_numbered(const char *name, size_t *length, const char *part) {
 const Kernel *find_kernel(const char *name, int *dtype) {
   size_t length = strlen(name);
   int variants = 0;
-#ifndef IS_CORE
   const Kernel *named = find_named(name);
   if (named) return *dtype = named->result_dtype, named;
-#endif
   if (drop(name, &length, "_in_blocks")) variants |= IN_BLOCKS;
   else if (drop_numbered(name, &length, "_batch")) variants |= BATCHED;
   if (drop(name, &length, "_float64")) *dtype = FLOAT64;
@@ -68,6 +71,9 @@ int is_rare_kernel(const char *name) {
   const Kernel *found = find_kernel(name, &dtype);
   for (const Kernel *kernel = FAMILIES[0]; kernel->name; kernel++) {
     if (kernel == found) return dtype != FLOAT64;
+  }
+  for (const Kernel *kernel = NAMED[0]; kernel->name; kernel++) {
+    if (kernel == found) return 0;
   }
   return 1;
 }
@@ -97,12 +103,12 @@ size_t kernel_names(char *text, size_t size) {
       }
     }
   }
-#ifndef IS_CORE
-  for (const Kernel *kernel = CIPHER_KERNELS; kernel->name; kernel++) {
-    append(text, size, &length, kernel->name);
-    append(text, size, &length, ",");
+  for (int i = 0; NAMED[i]; i++) {
+    for (const Kernel *kernel = NAMED[i]; kernel->name; kernel++) {
+      append(text, size, &length, kernel->name);
+      append(text, size, &length, ",");
+    }
   }
-#endif
   if (size) text[length < size ? length : size - 1] = 0;
   return length;
 }

@@ -31,8 +31,7 @@ typedef struct {
 static const char *ORT_CALL name(const CustomOp *op) { return ((const FunctionOp *)op)->name; }
 static const char *ORT_CALL on_cpu(const CustomOp *op) { return (void)op, NULL; }
 static int ORT_CALL input_type(const CustomOp *op, size_t i) {
-  (void)i;
-  return operand_dtype(((const FunctionOp *)op)->kernel, ((const FunctionOp *)op)->dtype);
+  return operand_dtype(((const FunctionOp *)op)->kernel, ((const FunctionOp *)op)->dtype, i);
 }
 static int ORT_CALL output_type(const CustomOp *op, size_t i) {
   const FunctionOp *function = (const FunctionOp *)op;

@@ -107,6 +107,23 @@ INLINE double exponent_of(double x, double *z) {
   return from_bits(biased | 0x4330000000000000) - (0x1p52 + 1024);
 }
 
+/* The logarithm of a positive normal number, with the operations of `log_of_normal` in
+ * functions/special/exponential.py. */
+INLINE double log_of_normal(double x) {
+  double all = x * 0x1p52, power = all - fabs(all - x * 1.0606601717798212);
+  double k = from_bits(bits_of(power) >> 52 | 0x4330000000000000) - (0x1p52 + 1023);
+  double f = x * from_bits(((uint64_t)2046 << 52) - bits_of(power)) - 1, s = f / (2 + f);
+  double z = s * s, r = 0.14616878919029822;
+  r = r * z + 0.15331686868638428;
+  r = r * z + 0.1818289017031397;
+  r = r * z + 0.22222211120449298;
+  r = r * z + 0.2857142862606338;
+  r = r * z + 0.3999999999989931;
+  r = r * z + 0.666666666666667;
+  double rest = s * (f - z * r);
+  return k * 0.6931471803691238 - ((rest - k * 1.9082149292705877e-10) - f);
+}
+
 INLINE double log_of(double x) {
   double z, is_small = x < 0x1p-1022 ? 1 : 0;
   double k = exponent_of(is_small ? x * 0x1p54 : x, &z) - 54 * is_small;

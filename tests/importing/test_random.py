@@ -127,3 +127,16 @@ def test_files_of_draws_are_exported_again_with_their_functions():
     assert op_types(again) == op_types(first)
     given = np.array([3, 4]), 100
     np.testing.assert_array_equal(again(*given)[0], first(*given))
+
+
+@pytest.mark.parametrize("draw", ["uniform", "normal", "exponential"])
+def test_draws_of_this_package_are_one_op_again(draw):
+    rng, n = pt.random.rng("rng"), pt.lscalar("n")
+    after, drawn = getattr(rng, draw)(size=n)
+    program = export_onnx([rng, n], [drawn, after], verify=False)
+    graph = from_onnx(program)
+    again = export_onnx(graph.inputs, graph.outputs, verify=False)
+    assert op_types(again) == op_types(program)
+    state = np.array([1, 2, 3], "uint64")
+    for found, expected in zip(again(state, 5), program(state, 5), strict=True):
+        np.testing.assert_array_equal(found, expected, strict=True)

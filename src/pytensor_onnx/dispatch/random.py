@@ -70,5 +70,6 @@ def lower_standard_graph(
 def lower_draw(op: Draw, node: Apply, build: Builder, state: ir.Value, n: ir.Value) -> Lowered:
     """Call the function that draws a vector, and give it the length that the operand has."""
     after, numbers = lower_defined(op, node, build, state, n)
+    after.shape = ir.Shape([3])
     numbers.shape = ir.Shape(sizes_in(n) or [None])
     return [after, numbers]

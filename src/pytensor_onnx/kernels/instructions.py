@@ -37,6 +37,12 @@ FUNCTIONS = {
 } | {f"{name}_float64": name for name in ("Sin", "Cos", "Tan")}
 """Model-local functions of one operand that are one instruction."""
 
+DRAWS = {
+    *("ThreefryUniform", "ThreefryNormal", "RandomBits", "StandardUniform", "OpenUniform"),
+    *("StandardNormal", "NormalPairs"),
+}
+"""Functions with kernels that draw as many numbers as their second operand says."""
+
 LAST = 2**63 - 1
 PLACES = "/places"
 """End of the name of places that no node of the model uses."""
@@ -102,8 +108,7 @@ def _call(node: onnx.NodeProto) -> Instruction:
     name = node.op_type.encode()
     name += bytes(8 - len(name) % 8)
     words = np.frombuffer(name, "int64").tolist()
-    # Draws of ciphers have as many numbers as their second operand says.
-    sizes = [1] if node.op_type.startswith(("ThreefryUniform", "ThreefryNormal")) else []
+    sizes = [1] if node.op_type.partition("_")[0] in DRAWS else []
     return Instruction("Function", node.input, node.output, words, sizes)
 
 

@@ -23,6 +23,7 @@ from pytensor_onnx.functions.random.streams import masked
 from pytensor_onnx.functions.registry import Definition, definition_of
 from pytensor_onnx.functions.special.arithmetic import narrow
 from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.ops.random.draws import Draw
 from pytensor_onnx.rewriting.loops.inner_loops import prepare_definition
 
 # How many graphs are kept for other models. A special function has one for each dtype and rank.
@@ -96,6 +97,8 @@ class Specialised:
         Names tell one dtype of floats, and attributes that are flags, numbers and texts, but not
         whether there are optional operands.
         """
+        if issubclass(self.definition.op_type, Draw):  # with the dtype of its numbers
+            return self.definition.is_own
         is_named = "dtype" not in self.keywords and all(
             value is None or isinstance(value, bool | int | float | str)
             for value in self.keywords.values()

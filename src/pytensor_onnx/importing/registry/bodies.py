@@ -25,6 +25,14 @@ from pytensor_onnx.graph.traversal import DOMAINS, STANDARD_DOMAIN
 from pytensor_onnx.late_names import import_modules
 from pytensor_onnx.operators.inference import schema_of
 from pytensor_onnx.ops.networks.kept_operator import note_origin
+from pytensor_onnx.ops.random.draws import (
+    Draw,
+    NormalPairs,
+    OpenUniform,
+    RandomBits,
+    StandardNormal,
+    StandardUniform,
+)
 
 type Environment = dict[ir.Value, Any]
 
@@ -222,10 +230,10 @@ _GUARDED_OPERATORS = {"ReduceMax", "ReduceMin", "TopK", "Unique"}
 def own_operation(function: ir.Function) -> Callable[..., Variable | list[Variable]] | None:
     """Return the operation that a function of this package stands for, or None.
 
-    A definition of the standard domain is that of an Op: elementwise, of a cipher, or of linear
-    algebra, with axes of batches before those of matrices. A guard of a runtime's operator returns
-    its last operand where that operator is right, as PyTensor's is. Arithmetic with NumPy's rules
-    is PyTensor's.
+    A definition of the standard domain is that of an Op: elementwise, of a cipher, of a draw, or of
+    linear algebra, with axes of batches before those of matrices. A guard of a runtime's operator
+    returns its last operand where that operator is right, as PyTensor's is. Arithmetic with NumPy's
+    rules is PyTensor's.
 
     Examples
     --------
@@ -240,7 +248,7 @@ def own_operation(function: ir.Function) -> Callable[..., Variable | list[Variab
     if meaning is None:
         return None
     if function.domain == STANDARD_DOMAIN:
-        found = _elementwise().get(meaning.op) or graph_named(meaning.op)
+        found = _elementwise().get(meaning.op) or graph_named(meaning.op) or _draw(meaning)
         return found or _of_matrices(meaning, len(function.inputs))
     if meaning.op in ("KeepNonFinite", "RequireNonEmpty"):
         return _last
@@ -283,7 +291,8 @@ def _elementwise() -> dict[str, Elemwise]:
         if not definition.is_elementwise or definition.keywords or not definition.is_own:
             continue
         known = vars(sys.modules[op_type.__module__]).values()
-        instance = next((v for v in known if type(v) is op_type), None)
+        scalars = [v.scalar_op if isinstance(v, Elemwise) else v for v in known]
+        instance = next((v for v in scalars if type(v) is op_type), None)
         if issubclass(op_type, DefinedScalarOp) and op_type.nout == 1:
             instance = op_type(name=definition.expression.__name__)
         if isinstance(instance, ScalarOp):
@@ -308,6 +317,14 @@ def _of_matrices(meaning: Meaning, count: int) -> Blockwise | None:
     if axes.inputs is None or axes.outputs is None or len(axes.inputs) != count:
         return None
     return Blockwise(op, signature=f"{_written(axes.inputs)}->{_written(axes.outputs)}")
+
+
+def _draw(meaning: Meaning) -> Draw | None:
+    """Return the Op of a draw, None for other operations."""
+    kinds = (RandomBits, StandardUniform, OpenUniform, StandardNormal, NormalPairs)
+    found = next((kind for kind in kinds if kind.__name__ == meaning.op), None)
+    dtype = meaning.attributes.get("dtype")
+    return found(dtype) if found and dtype in ("uint64", "float32", "float64") else None
 
 
 def _written(axes: Sequence[Sequence[str]]) -> str:
