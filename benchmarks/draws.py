@@ -26,8 +26,8 @@ class Drawn:
 
 
 DISTRIBUTIONS = (
-    Drawn("uniform", bound=10),
-    Drawn("normal", bound=10),
+    Drawn("uniform", bound=3),
+    Drawn("normal", bound=3),
     Drawn("gamma", (2.5,), 12, {"scale": 1.0}),
     Drawn("poisson", (3.0,), 12),
     Drawn("poisson", (50.0,), 12),
