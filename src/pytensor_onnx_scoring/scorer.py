@@ -205,10 +205,10 @@ def _path_or_bytes(model: Any) -> str | bytes:
     given = f"{type(model).__module__}.{type(model).__qualname__}"
     # Imported by whoever has such a model, and not needed by a worker with a file.
     onnx_ir = sys.modules.get("onnx_ir")
-    if onnx_ir is not None:
-        is_model = isinstance(model, onnx_ir.Model)
-        found = model if is_model else getattr(model, "model", None)
-        model = onnx_ir.to_proto(found) if isinstance(found, onnx_ir.Model) else model
+    if onnx_ir is not None and isinstance(model, onnx_ir.Model):
+        model = onnx_ir.to_proto(model)
+    # A program's file has columns and labels of strings that its graph does not have.
+    model = getattr(model, "proto", model)
     if type(model).__name__ != "ModelProto":
         raise ScoringError(
             "a Scorer takes a path, bytes, onnx.ModelProto, onnx_ir.Model or ONNXProgram; "

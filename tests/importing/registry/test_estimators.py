@@ -24,6 +24,7 @@ from pytensor_onnx import (
 from pytensor_onnx.exporting.files.file_verification import verify_file
 from pytensor_onnx.exporting.files.optimized_files import compare_optimized
 from pytensor_onnx.importing.registry.imported_strings import tokenized
+from pytensor_onnx.scoring import Scorer
 from tests.importing.models import PYTHON, by_runtime, evaluated, model_of
 from tests.importing.node_tests import judged
 
@@ -396,6 +397,8 @@ def test_encoders_of_strings_stay_in_the_file(tmp_path, opset):
     onnx.checker.check_model(again, full_check=True)
     assert [v.name for v in again.graph.input] == ["city", "age"]
     np.testing.assert_array_equal(by_runtime(again, CITY, AGE)[0], expected)
+    scores = Scorer(program)({"city": CITY[:, 0].tolist(), "age": AGE[:, 0]})["shares"]
+    np.testing.assert_array_equal(scores, expected)
     changed = export_onnx(graph.inputs, graph.outputs[0] * 2).proto
     assert [v.name for v in changed.graph.input] == ["age", "city_is"]
 
