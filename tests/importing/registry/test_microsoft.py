@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime
@@ -586,3 +587,33 @@ def test_packed_queries_keys_and_values_are_those_of_three_arrays():
     made, found = outputs("q,k,v", of_heads)
     np.testing.assert_allclose(found, without, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(found, by_exact_runtime(made, [*of_heads.values()]), rtol=1e-5)
+
+
+@pytest.mark.parametrize("gather_axis", [0, 1])
+@pytest.mark.parametrize("dtype", [ml_dtypes.int4, ml_dtypes.uint4])
+def test_embeddings_of_four_bits(dtype, gather_axis):
+    table, zeros = RNG.integers(0, 8, (5, 32)).astype(dtype), RNG.integers(0, 8, (5, 2))
+    node = helper.make_node(
+        "GatherBlockQuantized",
+        ["d", "i", "s", "z"],
+        ["y"],
+        domain=MICROSOFT,
+        block_size=16,
+        gather_axis=gather_axis,
+    )
+    indices = np.array([[0, 4], [-1, 2]])
+    proto = model_of(
+        [node],
+        inputs={"i": (2, 2)},
+        outputs={"y": None},
+        constants={"d": table, "s": np.abs(floats(5, 2)), "z": zeros.astype(dtype)},
+        dtypes={"i": TensorProto.INT64},
+    )
+    graph = from_onnx(proto)
+    expected = by_exact_runtime(proto, [indices])
+    np.testing.assert_array_equal(evaluated(graph, indices)[0], expected)
+    program = export_onnx(graph.inputs, graph.outputs[0], verify=False)
+    assert [n.op_type for n in program.model.graph] == ["GatherBlockQuantized"]
+    stored = {t.name: t.data_type for t in program.proto.graph.initializer}
+    assert stored["d"] == stored["z"] == helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    np.testing.assert_array_equal(by_exact_runtime(program.proto, [indices]), expected)

@@ -13,9 +13,11 @@ from onnx.reference.ops.op_cast import cast_to
 
 from pytensor_onnx import UnsupportedTypeError, export_onnx, from_onnx, optimize_onnx
 from pytensor_onnx.importing.registry.narrow_types import NARROW, rounded, wide_dtype
-from tests.importing.models import PYTHON, evaluated, model_of
+from tests.importing.models import PYTHON, by_runtime, evaluated, model_of
 
 RNG = np.random.default_rng(0)
+NAMES = 50
+"""Bytes of the name and version of the producer."""
 HALVES = np.arange(2**16, dtype="uint16").view("float16").astype("float32")
 BITS = RNG.integers(0, 2**32, 50_000, dtype="uint64").astype("uint32").view("float32")
 EDGES = np.float32([0, -0.0, np.inf, -np.inf, np.nan, 464, -464, 465, 6, 7, 1e-45, 3.4e38])
@@ -150,7 +152,42 @@ def test_weights_of_four_bits_are_dequantized():
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     x = RNG.normal(size=(2, 6)).astype("float32")
     expected = x @ (levels.astype("float32") * scale)
-    np.testing.assert_allclose(evaluated(from_onnx(model), x)[0], expected, rtol=1e-5)
+    imported = from_onnx(model)
+    np.testing.assert_allclose(evaluated(imported, x)[0], expected, rtol=1e-5)
+    again = export_onnx(imported.inputs, imported.outputs, verify=False).proto
+    assert [node.op_type for node in again.graph.node] == ["DequantizeLinear", "MatMul"]
+    stored = {t.name: t.data_type for t in again.graph.initializer}
+    assert stored == {"q": TensorProto.INT4, "s": TensorProto.FLOAT}
+    # ONNX Runtime rounds the rows of x to 8 bits, in both files.
+    np.testing.assert_array_equal(by_runtime(again, x)[0], by_runtime(model, x)[0])
+    portable = export_onnx(imported.inputs, imported.outputs, target="portable", verify=False)
+    assert [node.op_type for node in portable.model.graph] == ["MatMul"]
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.int4]
+)
+def test_weights_that_a_file_casts_stay_as_short(dtype):
+    weights = RNG.integers(-8, 8, (64, 80)).astype("float32").astype(dtype)
+    graph = helper.make_graph(
+        [
+            helper.make_node("Cast", ["short"], ["w"], to=TensorProto.FLOAT),
+            helper.make_node("MatMul", ["x", "w"], ["y"]),
+        ],
+        "graph",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ("n", 64))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ("n", 80))],
+        [numpy_helper.from_array(weights, "short")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    imported = from_onnx(model)
+    again = export_onnx(imported.inputs, imported.outputs, verify=False).proto
+    assert [t.name for t in again.graph.initializer] == ["short"]
+    assert again.ByteSize() <= model.ByteSize() + NAMES
+    x = RNG.normal(size=(2, 64)).astype("float32")
+    np.testing.assert_array_equal(by_runtime(again, x)[0], by_runtime(model, x)[0])
+    mode_onnx = pytensor.function(imported.inputs, imported.outputs, mode="ONNX")
+    np.testing.assert_allclose(mode_onnx(x)[0], x @ weights.astype("float32"), rtol=1e-5)
 
 
 def test_a_file_with_such_inputs_is_not_optimized(tmp_path):

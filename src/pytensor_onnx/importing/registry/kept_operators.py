@@ -28,7 +28,12 @@ from pytensor_onnx import nn
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.importing.registry.bodies import GUARDED, BodyFailure, VariableList
 from pytensor_onnx.importing.registry.known_values import MOST_FOLDED, folded, known
-from pytensor_onnx.importing.registry.narrow_types import is_narrow
+from pytensor_onnx.importing.registry.narrow_types import (
+    is_narrow,
+    marked,
+    narrow_type,
+    result_type,
+)
 from pytensor_onnx.importing.registry.operator_imports import MACHINE_LEARNING
 from pytensor_onnx.operators.inference import schema_of
 from pytensor_onnx.ops.elementwise import BitsAs
@@ -82,6 +87,10 @@ _ALONE = (
     | {"Pad", "ReduceMean"}
 )
 """Operators that are kept whatever surrounds them."""
+_STORED = frozenset({"float16", "int8", "uint8"})
+"""Dtypes in which files store weights that they cast to floats."""
+_READING = frozenset({"Cast", "DequantizeLinear", "GatherBlockQuantized"})
+"""Operators that make wider numbers of those of few bits."""
 _OF_GRAPHICS = frozenset({"BiasAdd", "BiasSplitGelu", "GroupNorm", "SkipGroupNorm"})
 """Operators that ONNX Runtime has on graphics processors only."""
 _WINDOWS = frozenset({"AveragePool", "Conv", "MaxPool"})
@@ -131,9 +140,15 @@ def imported(
     build
         Function of operands and attributes that returns the results.
     """
-    if any(isinstance(v, VariableList) for v in operands) or is_narrow(node, operands, opset):
+    if any(isinstance(v, VariableList) for v in operands):
         return build(operands, attributes)
     given = [v for v in operands if v is not None and not isinstance(v, Constant)]
+    if is_narrow(node, operands, opset):
+        results = build(operands, attributes)
+        if _reads_few_bits(node, operands, opset):
+            stored = given or [v for v in operands[:1] if v is not None]
+            return _kept(node, opset, operands, attributes, build, stored, results) or results
+        return results
     if _is_estimator(node, operands):
         # Large expressions, which nothing around them changes, are built once.
         whole = _kept(node, opset, operands, attributes, build, given)
@@ -180,7 +195,10 @@ def _kept(
     if shared is not None:
         return shared(*given, return_list=True)
     is_input = {id(v) for v in given}
-    inner = [v if v is None or id(v) not in is_input else v.type() for v in operands]
+    inner = [
+        v if v is None or id(v) not in is_input else marked(v.type(), narrow_type(v))
+        for v in operands
+    ]
     expression = build(inner, attributes)
     found = [None] * len(expression) if results is None else results
     names = [v.name for v in node.outputs[: len(found)]]
@@ -202,6 +220,7 @@ def _kept(
             len(node.outputs),
             positions,
             GUARDED in node.meta,
+            tuple(map(narrow_type, operands)),
         ),
         [v for v, of in zip(inner, operands, strict=True) if v is not of],
         [
@@ -216,6 +235,15 @@ def _kept(
     for position, value in zip(positions, outputs, strict=True):
         whole[position] = value
     return whole
+
+
+def _reads_few_bits(node: ir.Node, operands: Sequence[Variable | None], opset: int) -> bool:
+    """Return whether a node makes wider numbers of constants of few bits, which files store."""
+    if node.op_type not in _READING or result_type(node, operands, opset, 0) is not None:
+        return False
+    is_stored = all(isinstance(v, Constant) for v in operands if narrow_type(v) is not None)
+    has_input = any(v is not None and not isinstance(v, Constant) for v in operands)
+    return is_stored and has_input == (node.op_type == "GatherBlockQuantized")
 
 
 def _shared_key(node: ir.Node, opset: int, operands: Sequence[Variable | None]) -> Any:
@@ -308,7 +336,7 @@ def _weights(
         return []
     if node.op_type == "DequantizeLinear":
         return given[:1]
-    is_weight = node.op_type == "Cast" and given[0].type.dtype in ("int8", "uint8")
+    is_weight = node.op_type == "Cast" and given[0].type.dtype in _STORED
     is_wide = results[0].type.dtype.startswith("float")
     return given[:1] if is_weight and is_wide and given[0].data.size > MOST_FOLDED else []
 

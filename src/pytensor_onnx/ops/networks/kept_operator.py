@@ -103,6 +103,8 @@ class ImportedNode:
         Positions of the results that the model names.
     is_guarded
         Whether the model guards the operator against a defect of runtimes.
+    narrow
+        Types of few bits of the operands, whose numbers stand in wider arrays; None for others.
     """
 
     domain: str
@@ -113,6 +115,7 @@ class ImportedNode:
     n_results: int
     results: tuple[int, ...]
     is_guarded: bool = False
+    narrow: tuple[ir.DataType | None, ...] = ()
 
     @property
     def is_of_few_runtimes(self) -> bool:
@@ -185,7 +188,7 @@ class KeptOperator(NetworkOp):
         node = self.imported
         return (
             *(node.domain, node.operator, node.since, node.n_results, node.results),
-            node.is_guarded,
+            (node.is_guarded, node.narrow),
             tuple((name, _hashed(value)) for name, value in sorted(node.attributes.items())),
             tuple(v.signature() if isinstance(v, Constant) else v for v in node.operands),
             *(tuple(self.input_types), tuple(self.output_types)),
@@ -225,6 +228,17 @@ class KeptOperator(NetworkOp):
             else inputs[v]
             for v in node.operands
         ]
+        for position, narrow in enumerate(node.narrow):
+            operand = operands[position]
+            if narrow is None or operand is None:
+                continue
+            if operand.const_value is None:
+                return None
+            array = operand.const_value.numpy().astype(narrow.numpy())
+            stored = build.constant(array, operand.name)
+            # The wide array, which nothing else takes, leaves its name to that of the file.
+            stored.name, operand.name = operand.name, stored.name
+            operands[position] = stored
         if node.domain:
             if not build.scope.uses_domain(node.domain, _versions(node)):
                 return None
