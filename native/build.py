@@ -38,7 +38,7 @@ WASM = "tape.wasm"
 CORE = "core.wasm"
 """The module of WebAssembly without rare kernels."""
 WASM_FLAGS = [*MATH, "-target", "wasm32-wasi", "-msimd128", "-Wno-pass-failed"]
-OF_RUNTIME = ("density.c", "functions.c", "region.c", "registration.c")
+OF_RUNTIME = ("density.c", "draft.c", "functions.c", "region.c", "registration.c")
 """Sources that call ONNX Runtime, or open files, which the module of WebAssembly does without."""
 FAST = {"products.c": ["-Os"], "elementwise.c": ["-O2", "-fno-unroll-loops"]}
 """Flags of sources that are fast in the module of WebAssembly; others are small."""

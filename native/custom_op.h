@@ -12,6 +12,9 @@ const CustomOp *region_op(int threads);
 /* The runtime that has registered the library, NULL before. */
 extern const RuntimeBase *known_base;
 
+/* Add the operators of the ONNX draft to the options of a session; one at a time may call. */
+Status *add_draft(const Runtime *runtime, SessionOptions *options);
+
 Status *ORT_CALL RegisterCustomOps(SessionOptions *options, const RuntimeBase *base);
 
 static inline Status *failure(const Runtime *runtime, const char *message) {

@@ -245,6 +245,10 @@ EXPORT Status *ORT_CALL RegisterCustomOps(SessionOptions *options, const Runtime
   Status *status = may_have_regions(runtime, options, &has_regions);
   if (!status && has_regions) status = domain_of_regions(runtime, options, &regions);
   if (!status) status = domain_of_functions(runtime, options, &functions);
+  int names_functions = 0;
+  if (!status) status = has_session_entry(runtime, options, WANTED, &names_functions);
+  // Sessions that name their functions have none of the draft.
+  if (!status && !names_functions) status = add_draft(runtime, options);
   atomic_flag_clear(&is_busy);
   if (!status && regions) status = add_domain(runtime, options, regions);
   return status ? status : add_domain(runtime, options, functions);

@@ -18,6 +18,7 @@
 enum { RUNTIME_API_VERSION = 24, CUSTOM_OP_VERSION = 18 };
 enum { RUNTIME_FAIL = 1, RUNTIME_INVALID_ARGUMENT = 2 };
 enum { REQUIRED_OPERAND = 0, OPTIONAL_OPERAND = 1, VARIADIC_OPERANDS = 2 };
+enum { ANY_TYPE = 0, INTEGER_ATTRIBUTE = 1, INTEGERS_ATTRIBUTE = 2 };
 
 typedef struct Status Status;
 typedef struct SessionOptions SessionOptions;
@@ -28,6 +29,9 @@ typedef struct Value Value;
 typedef struct Env Env;
 typedef struct Session Session;
 typedef struct MemoryInfo MemoryInfo;
+typedef struct ShapeContext ShapeContext;
+typedef struct Attribute Attribute;
+typedef struct TensorInfo TensorInfo;
 
 typedef struct {
   void (*functions[425])(void);
@@ -58,7 +62,7 @@ typedef struct CustomOp {
   int (ORT_CALL *outputs_have_one_type)(const struct CustomOp *);
   Status *(ORT_CALL *create)(const struct CustomOp *, const Runtime *, const KernelInfo *, void **);
   Status *(ORT_CALL *run)(void *, Context *);
-  Status *(ORT_CALL *infer_shape)(const struct CustomOp *, void *);
+  Status *(ORT_CALL *infer_shape)(const struct CustomOp *, ShapeContext *);
   int (ORT_CALL *first_version)(const struct CustomOp *);
   int (ORT_CALL *last_version)(const struct CustomOp *);
   size_t (ORT_CALL *in_place)(int **, int **);
@@ -83,6 +87,27 @@ RUNTIME_FUNCTION(Status *, add_op, 27, Domain *domain, const CustomOp *op)
 RUNTIME_FUNCTION(Status *, add_domain, 28, SessionOptions *options, Domain *domain)
 #define RUNTIME_ARGUMENTS_51 value, data
 RUNTIME_FUNCTION(Status *, tensor_data, 51, Value *value, void **data)
+#define RUNTIME_ARGUMENTS_57 info
+RUNTIME_FUNCTION(Status *, create_info, 57, TensorInfo **info)
+#define RUNTIME_ARGUMENTS_58 info, dtype
+RUNTIME_FUNCTION(Status *, set_type, 58, TensorInfo *info, int dtype)
+#define RUNTIME_ARGUMENTS_59 info, shape, rank
+RUNTIME_FUNCTION(Status *, set_shape_of, 59, TensorInfo *info, const int64_t *shape, size_t rank)
+#define RUNTIME_ARGUMENTS_60 info, dtype
+RUNTIME_FUNCTION(Status *, get_type, 60, const TensorInfo *info, int *dtype)
+#define RUNTIME_ARGUMENTS_61 info, rank
+RUNTIME_FUNCTION(Status *, get_rank, 61, const TensorInfo *info, size_t *rank)
+#define RUNTIME_ARGUMENTS_62 info, shape, rank
+RUNTIME_FUNCTION(Status *, get_shape, 62, const TensorInfo *info, int64_t *shape, size_t rank)
+#define RUNTIME_ARGUMENTS_63 info, names, rank
+RUNTIME_FUNCTION(Status *, get_names_of_sizes, 63, const TensorInfo *info, const char **names,
+                 size_t rank)
+#define RUNTIME_ARGUMENTS_85 info, name, value
+RUNTIME_FUNCTION(Status *, float_attribute, 85, const KernelInfo *info, const char *name,
+                 float *value)
+#define RUNTIME_ARGUMENTS_86 info, name, value
+RUNTIME_FUNCTION(Status *, integer_attribute, 86, const KernelInfo *info, const char *name,
+                 int64_t *value)
 #define RUNTIME_ARGUMENTS_87 info, name, text, size
 RUNTIME_FUNCTION(Status *, string_attribute, 87, const KernelInfo *info, const char *name,
                  char *text, size_t *size)
@@ -95,6 +120,11 @@ RUNTIME_FUNCTION(Status *, get_input, 90, const Context *context, size_t i, cons
 #define RUNTIME_ARGUMENTS_91 context, i, shape, rank, value
 RUNTIME_FUNCTION(Status *, get_output, 91, Context *context, size_t i, const int64_t *shape,
                  size_t rank, Value **value)
+#define RUNTIME_ARGUMENTS_99 info
+RUNTIME_FUNCTION(void, release_info, 99, TensorInfo *info)
+#define RUNTIME_ARGUMENTS_163 info, name, values, size
+RUNTIME_FUNCTION(Status *, integers_attribute, 163, const KernelInfo *info, const char *name,
+                 int64_t *values, size_t *size)
 #define RUNTIME_ARGUMENTS_237 options, key, found
 RUNTIME_FUNCTION(Status *, has_session_entry, 237, const SessionOptions *options, const char *key,
                  int *found)
@@ -104,6 +134,21 @@ RUNTIME_FUNCTION(Status *, get_session_entry, 238, const SessionOptions *options
 #define RUNTIME_ARGUMENTS_249 info, i, is_constant, value
 RUNTIME_FUNCTION(Status *, constant_input, 249, const KernelInfo *info, size_t i, int *is_constant,
                  const Value **value)
+#define RUNTIME_ARGUMENTS_268 context, i, info
+RUNTIME_FUNCTION(Status *, shape_of_input, 268, const ShapeContext *context, size_t i,
+                 TensorInfo **info)
+#define RUNTIME_ARGUMENTS_269 context, name, attribute
+RUNTIME_FUNCTION(Status *, attribute_of, 269, const ShapeContext *context, const char *name,
+                 const Attribute **attribute)
+#define RUNTIME_ARGUMENTS_270 context, i, info
+RUNTIME_FUNCTION(Status *, set_output, 270, const ShapeContext *context, size_t i,
+                 const TensorInfo *info)
+#define RUNTIME_ARGUMENTS_271 info, names, rank
+RUNTIME_FUNCTION(Status *, set_names_of_sizes, 271, TensorInfo *info, const char **names,
+                 size_t rank)
+#define RUNTIME_ARGUMENTS_272 attribute, type, data, size, written
+RUNTIME_FUNCTION(Status *, read_attribute, 272, const Attribute *attribute, int type, void *data,
+                 size_t size, size_t *written)
 #define RUNTIME_ARGUMENTS_414 value, dtype, shape, rank
 RUNTIME_FUNCTION(Status *, tensor_shape, 414, const Value *value, int *dtype,
                  const int64_t **shape, size_t *rank)

@@ -81,6 +81,7 @@ def prepare(
     splits_words &= any(node.op_type == "BitwiseXor" for node in nodes_of_model(model))
     if splits_words:
         passes.run(inline_functions)
+        _compute_constants(passes)
     settings = {"assume_finite": assume_finite, "splits_words": splits_words}
     passes.run(legalise.given(profile=profile, decompositions=decompositions(), **settings))
     if profile.folds_constants:

@@ -13,10 +13,11 @@ import pytest
 import scipy.stats
 from onnx import TensorProto, helper
 
-from pytensor_onnx import native
+from pytensor_onnx import native, prng
 from pytensor_onnx.catalogue.compile_entry import compile_entry
 from pytensor_onnx.catalogue.library import entries, model_of
 from pytensor_onnx.functions.random.ciphers import uniform_numbers
+from pytensor_onnx.importing.random import DRAFT_DOMAIN
 
 PACKAGE = Path(__file__).parents[2] / "native" / "wheel" / "src" / "pytensor_onnx_kernels"
 CODE = """
@@ -42,9 +43,12 @@ def _runtime() -> Path:
     return found[0]
 
 
+@pytest.mark.parametrize("operator", ["ThreefryUniform_float32", "RandomUniform"])
 @pytest.mark.parametrize("language", ["c", "c++"])
-def test_programs_of_other_languages_run_kernels(language: str, tmp_path: Path) -> None:
-    """The model has calls without bodies, which no session takes that lacks the kernels."""
+def test_programs_of_other_languages_run_kernels(
+    language: str, operator: str, tmp_path: Path
+) -> None:
+    """The model has nodes without functions, which no session takes that lacks the kernels."""
     compiler = shutil.which({"c": "cc", "c++": "c++"}[language])
     library = native.library()
     if compiler is None or library is None:
@@ -55,21 +59,26 @@ def test_programs_of_other_languages_run_kernels(language: str, tmp_path: Path) 
     command = [compiler, "-x", language, HOST, "-x", "none", runtime, "-o", host]
     subprocess.run([*command, f"-Wl,-rpath,{tmp_path}"], check=True)
     names = {"state": [2], "n": []}
-    node = helper.make_node(
-        "ThreefryUniform_float32", list(names), ["numbers"], domain="pytensor.standard"
-    )
+    if operator == "RandomUniform":
+        domain = DRAFT_DOMAIN
+        results = ["numbers", "after"]
+        node = helper.make_node(operator, ["state"], results, domain=domain, shape=[1000])
+        drawn = prng.random_uniform([0, 42], (1000,)).values
+    else:
+        domain = "pytensor.standard"
+        node = helper.make_node(operator, list(names), ["numbers"], domain=domain)
+        drawn = uniform_numbers("float32")(np.array([0, 42]), 1000)
     inputs = [helper.make_tensor_value_info(k, TensorProto.INT64, v) for k, v in names.items()]
     output = helper.make_tensor_value_info("numbers", TensorProto.FLOAT, [None])
     graph = helper.make_graph([node], "draws", inputs, [output])
-    domains = [helper.make_opsetid("", 21), helper.make_opsetid("pytensor.standard", 1)]
+    domains = [helper.make_opsetid("", 21), helper.make_opsetid(domain, 1)]
     onnx.save(helper.make_model(graph, opset_imports=domains, ir_version=10), tmp_path / "m.onnx")
     run = subprocess.run(
         [host, library, tmp_path / "m.onnx", "1000"], capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stderr
     found = np.array([int(line, 16) for line in run.stdout.split()], "uint32").view("float32")
-    expected = uniform_numbers("float32")(np.array([0, 42]), 1000).eval(mode="FAST_COMPILE")
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(found, drawn.eval(mode="FAST_COMPILE"))
 
 
 def test_kernels_run_without_pytensor(tmp_path: Path) -> None:
