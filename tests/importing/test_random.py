@@ -91,6 +91,17 @@ def test_integers_and_bfloat16_are_those_of_jax(domain):
     np.testing.assert_allclose(np.asarray(w, "float32"), normal, rtol=2**-7)
 
 
+def test_bounds_of_uint64_are_given_modulo_two_to_the_64():
+    draw = helper.make_node("RandomUniform", ["first"], ["x", "a"], shape=[9], low=-7, high=-1)
+    nodes = [helper.make_node("InitPRNG", ["seed"], ["first"]), draw]
+    [x] = _values(nodes, ["x"], f"{DRAFT_DOMAIN}.uint64")
+    [key], _ = _keys(1)
+    with jax.enable_x64(True):
+        bounds = np.uint64(2**64 - 7), np.uint64(2**64 - 1)
+        expected = jax.random.randint(key, (9,), *bounds, "uint64")
+    np.testing.assert_array_equal(x, expected, strict=True)
+
+
 def test_states_are_split_into_as_many_as_there_are_names():
     data = onnx.numpy_helper.from_array(np.array([7, 2**40]), "data")
     nodes = [

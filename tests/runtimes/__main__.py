@@ -24,7 +24,7 @@ dependency group `runtimes` has the runtimes. *Refused* files end with an error 
 *wrong* ones with other numbers: [below](#wrong-answers) are the smallest files that show why. tract
 and TVM are told the sizes of the arrays that they get; tinygrad needs clang for most of them. A
 file of `target="openvino"` or `target="tract"` runs right in its runtime, or the export is refused:
-of these models OpenVINO runs 32, and tract 28. The module `MNN.tools` runs pip when it is
+of these models OpenVINO runs all, and tract 28. The module `MNN.tools` runs pip when it is
 imported: MNN's converter is called without it, as `_tools.mnnconvert`. OpenVINO is told to compute
 in float32, by `core.set_property("CPU", {"INFERENCE_PRECISION_HINT": "f32"})`: by itself it takes
 bfloat16 where the processor has it.

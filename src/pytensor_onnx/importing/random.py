@@ -153,6 +153,9 @@ def uniform_of_state(
         low, high = 0.0 if low is None else float(low), 1.0 if high is None else float(high)
     else:
         low, high = 0 if low is None else int(low), 2 if high is None else int(high)
+    if dtype == ir.DataType.UINT64:
+        # Attributes are int64: bounds from 2**63 on are given modulo 2**64.
+        low, high = low % 2**64, high % 2**64
     if dtype == ir.DataType.BOOL:
         numbers, after = prng.random_integers(state, shape, low, high, "uint8")
         return [numbers.astype("bool"), after]
