@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from inspect import signature
@@ -22,6 +22,7 @@ from pytensor_onnx.functions.random.ciphers import graph_named
 from pytensor_onnx.functions.registry import DEFINITIONS, Definition
 from pytensor_onnx.graph.builder import Meaning
 from pytensor_onnx.graph.traversal import DOMAINS, STANDARD_DOMAIN
+from pytensor_onnx.importing.registry.sequences import VariableSequence, flat, in_form
 from pytensor_onnx.late_names import import_modules
 from pytensor_onnx.operators.inference import schema_of
 from pytensor_onnx.ops.networks.kept_operator import note_origin
@@ -35,47 +36,6 @@ from pytensor_onnx.ops.random.draws import (
 )
 
 type Environment = dict[ir.Value, Any]
-
-
-@dataclass(frozen=True)
-class VariableList:
-    """A sequence of ONNX: its elements are variables, and their number is known at import.
-
-    Attributes
-    ----------
-    items
-        The elements.
-    """
-
-    items: tuple[Variable, ...]
-
-
-def flat(values: Iterable[Any]) -> list[Variable]:
-    """Return the variables of values: those of lists in their place, none for absent values."""
-    lists = [v.items if isinstance(v, VariableList) else (v,) for v in values if v is not None]
-    return [v for items in lists for v in items]
-
-
-def in_form(values: Iterable[Any], variables: Iterable[Variable]) -> list[Any]:
-    """Return variables as values of the form of others, from which `flat` takes them.
-
-    Examples
-    --------
-    >>> import pytensor.tensor as pt
-    >>> x, y = pt.vectors("x", "y")
-    >>> form = [x, None, VariableList((x, y))]
-    >>> in_form(form, flat(form)) == form
-    True
-    """
-    given = iter(variables)
-    return [
-        VariableList(tuple(next(given) for _ in v.items))
-        if isinstance(v, VariableList)
-        else None
-        if v is None
-        else next(given)
-        for v in values
-    ]
 
 
 class BodyFailure(Exception):  # noqa: N818  (control flow)
@@ -96,17 +56,20 @@ class Body:
         Function that returns the variable of a value in an environment.
     outer
         Variables of the values around the node.
+    try_run
+        ``run`` without a note of the nodes that cannot be imported.
     """
 
     graph: ir.Graph
     run: Callable[[ir.Graph, Environment], list[Variable]]
     look_up: Callable[[ir.Value, Environment], Any]
     outer: Environment = field(repr=False)
+    try_run: Callable[[ir.Graph, Environment], list[Variable]]
 
     @property
     def captured(self) -> list[Variable]:
         """Return the variables of the surrounding graph that the body uses, but constants."""
-        return [self.outer[value] for value in self._captured_values()]
+        return flat(self.outer[value] for value in self._captured_values())
 
     def _captured_values(self) -> list[ir.Value]:
         used = dict.fromkeys(
@@ -117,11 +80,9 @@ class Body:
         )
         used.update((v, None) for v in self.graph.outputs if v in self.outer)
         found = [(value, self.look_up(value, self.outer)) for value in used]
-        return [v for v, x in found if isinstance(x, Variable) and not isinstance(x, Constant)]
+        return [v for v, x in found if not isinstance(x, Constant) and _has_variables(x)]
 
-    def __call__(
-        self, *arguments: Variable, captured: Sequence[Variable] | None = None
-    ) -> list[Variable]:
+    def __call__(self, *arguments: Any, captured: Sequence[Variable] | None = None) -> list[Any]:
         """Return the results for some arguments.
 
         Parameters
@@ -133,9 +94,23 @@ class Body:
         """
         environment = dict(self.outer)
         if captured is not None:
-            environment.update(zip(self._captured_values(), captured, strict=True))
+            values = self._captured_values()
+            given = in_form([self.outer[value] for value in values], captured)
+            environment.update(zip(values, given, strict=True))
         environment.update(zip(self.graph.inputs, arguments, strict=False))
         return self.run(self.graph, environment)
+
+    def attempt(self, *arguments: Any) -> list[Any] | None:
+        """Return the results for some arguments, None if a node cannot be imported."""
+        try:
+            given = zip(self.graph.inputs, arguments, strict=False)
+            return self.try_run(self.graph, {**self.outer, **dict(given)})
+        except BodyFailure:
+            return None
+
+
+def _has_variables(value: Any) -> bool:
+    return isinstance(value, Variable | VariableSequence) and bool(flat([value]))
 
 
 def standard_body(

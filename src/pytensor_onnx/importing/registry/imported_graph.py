@@ -26,7 +26,6 @@ from pytensor_onnx.errors import (
     did_you_mean,
 )
 from pytensor_onnx.graph.file_parts import LABELS, MAPS
-from pytensor_onnx.importing.registry.bodies import VariableList, flat
 from pytensor_onnx.importing.registry.import_problems import (
     helpful_arguments,
     numbers_of_strings,
@@ -42,6 +41,7 @@ from pytensor_onnx.importing.registry.model_source import ModelSource, Trainable
 from pytensor_onnx.importing.registry.model_walk import ModelWalk, tensor_type
 from pytensor_onnx.importing.registry.narrow_types import NARROW, marked, wide_array
 from pytensor_onnx.importing.registry.reading import check_names, cut, in_training, read_model
+from pytensor_onnx.importing.registry.sequences import VariableList, flat
 from pytensor_onnx.operators.dims import AS_IN_FILE, BROADCASTS, ENCODER
 from pytensor_onnx.progress import working
 from pytensor_onnx.user_code import trace_of_caller

@@ -26,7 +26,7 @@ from pytensor.tensor.variable import TensorVariable
 import pytensor_onnx.rewriting.query.encode_values  # noqa: F401  (for other modes)
 from pytensor_onnx import nn
 from pytensor_onnx.errors import UnsupportedCase
-from pytensor_onnx.importing.registry.bodies import GUARDED, BodyFailure, VariableList
+from pytensor_onnx.importing.registry.bodies import GUARDED, BodyFailure
 from pytensor_onnx.importing.registry.known_values import MOST_FOLDED, folded, known
 from pytensor_onnx.importing.registry.narrow_types import (
     is_narrow,
@@ -35,6 +35,7 @@ from pytensor_onnx.importing.registry.narrow_types import (
     result_type,
 )
 from pytensor_onnx.importing.registry.operator_imports import MACHINE_LEARNING
+from pytensor_onnx.importing.registry.sequences import VariableSequence
 from pytensor_onnx.operators.inference import schema_of
 from pytensor_onnx.ops.elementwise import BitsAs
 from pytensor_onnx.ops.networks.kept_operator import (
@@ -140,7 +141,7 @@ def imported(
     build
         Function of operands and attributes that returns the results.
     """
-    if any(isinstance(v, VariableList) for v in operands):
+    if any(isinstance(v, VariableSequence) for v in operands):
         return build(operands, attributes)
     given = [v for v in operands if v is not None and not isinstance(v, Constant)]
     if is_narrow(node, operands, opset):
@@ -159,7 +160,7 @@ def imported(
             if whole is not None:
                 return whole
     results = build(operands, attributes)
-    if any(isinstance(v, VariableList) for v in results) or list(results) == [None]:
+    if any(isinstance(v, VariableSequence) for v in results) or list(results) == [None]:
         return results
     weights = _weights(node, operands, results)
     if not weights:

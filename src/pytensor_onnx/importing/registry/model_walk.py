@@ -22,7 +22,6 @@ from pytensor_onnx.importing.registry.bodies import (
     Body,
     BodyFailure,
     Environment,
-    VariableList,
     default_attributes,
     standard_body,
 )
@@ -39,6 +38,7 @@ from pytensor_onnx.importing.registry.operator_imports import (
     import_of,
     result_dtypes,
 )
+from pytensor_onnx.importing.registry.sequences import VariableSequence
 from pytensor_onnx.importing.registry.size_chains import size_result
 from pytensor_onnx.operators.dims import dims_of
 
@@ -92,6 +92,9 @@ class ModelWalk:
             raise BodyFailure
         return results
 
+    def _try_body(self, graph: ir.Graph, environment: Environment) -> list[Variable]:
+        return replace(self, problems=[], unknown=[])._run_body(graph, environment)
+
     def run_function(
         self,
         function: ir.Function,
@@ -121,7 +124,7 @@ class ModelWalk:
         attributes: Mapping[str, ir.Attr],
     ) -> list[Variable]:
         """Return the results of a model-local function, as one operation where it can be."""
-        if any(isinstance(v, VariableList) for v in operands):
+        if any(isinstance(v, VariableSequence) for v in operands):
             return self.run_function(function, operands, attributes)
         isolated = ModelWalk(self.functions, self.constant_of, [], self.opsets, path=self.path)
         own = [v if v is None or isinstance(v, Constant) else v.type() for v in operands]
@@ -196,7 +199,7 @@ class ModelWalk:
             return self._defined(node, operands, opset)
         attributes = self._attributes(node, found, environment)
         is_plain = not node.domain and not any(
-            isinstance(v, VariableList) or narrow_type(v) for v in operands
+            isinstance(v, VariableSequence) or narrow_type(v) for v in operands
         )
         chained = size_result(node.op_type, operands, attributes) if is_plain else None
         if chained is not None:
@@ -287,7 +290,8 @@ class ModelWalk:
         """Return the value of an attribute: a number, text, array, tuple, or a `Body`."""
         match attribute.type:
             case ir.AttributeType.GRAPH:
-                return Body(attribute.as_graph(), self._run_body, self._operand, environment)
+                graph = attribute.as_graph()
+                return Body(graph, self._run_body, self._operand, environment, self._try_body)
             case ir.AttributeType.TENSOR:
                 tensor = attribute.as_tensor()
                 return constant_array(tensor)
@@ -324,7 +328,7 @@ def _with_dtypes(
 ) -> list[Variable]:
     """Return results in the dtypes of the operator, where it declares others than PyTensor."""
     variables = [
-        v if isinstance(v, Variable | VariableList | _Failed) or v is None else pt.as_tensor(v)
+        v if isinstance(v, Variable | VariableSequence | _Failed) or v is None else pt.as_tensor(v)
         for v in results
     ]
     arrays = [v if isinstance(v, Variable) else None for v in operands]

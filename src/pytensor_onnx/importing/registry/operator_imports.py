@@ -131,7 +131,7 @@ def _load() -> None:
     """Import the modules of all families, which register their operators."""
     package = __name__.rpartition(".registry")[0]
     import_modules(package)
-    for family in ("loops", "networks"):
+    for family in ("control_flow", "loops", "networks"):
         import_modules(f"{package}.{family}")
 
 

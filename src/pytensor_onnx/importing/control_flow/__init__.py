@@ -1,0 +1,1 @@
+"""Branches, sequences and optional values of models."""

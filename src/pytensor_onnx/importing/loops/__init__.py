@@ -1,0 +1,1 @@
+"""Loops of models: scans of tensors and of sequences."""
