@@ -133,8 +133,8 @@ def _wide(array: Any) -> np.ndarray:
 
 def _declared(value: onnx.ValueInfoProto, found: Any) -> Any:
     """Return an output in the dtype of the file, where PyTensor has a wider one."""
-    if isinstance(found, list):
-        return found
+    if isinstance(found, list) or value.type.HasField("sequence_type"):
+        return list(found)
     dtype = ir.DataType(value.type.tensor_type.elem_type)
     return found.astype(NARROW[dtype]) if dtype in NARROW else found
 

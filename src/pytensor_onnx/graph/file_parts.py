@@ -8,6 +8,7 @@ the numbers that become of the strings as inputs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,24 @@ MAPS = "maps"
 
 LABELS = "labels"
 """Where the meta data have the strings of labels that are positions, by output."""
+
+
+@dataclass(frozen=True)
+class ElementsOf:
+    """The elements of an output that is a sequence in the file, and one or more outputs in memory.
+
+    Attributes
+    ----------
+    name
+        Name of the output in the file.
+    position, count
+        Position of the element and number of all; None for an array with all in its rows.
+    """
+
+    name: str
+    position: int | None = None
+    count: int = 1
+
 
 _OF_MAPS = ("map_type", "sequence_type")
 
@@ -82,10 +101,12 @@ def add_maps(proto: Any, maps: Mapping[str, Any]) -> None:
     proto
         An ``onnx.ModelProto``, which is changed.
     maps
-        ZipMaps with their types, or lists of labels, by output. Those of other outputs are left
-        out.
+        ZipMaps with their types, lists of labels, or `ElementsOf` sequences, by output. Those of
+        other outputs are left out.
     """
     graph = proto.graph
+    _add_sequences(proto, {k: v for k, v in maps.items() if isinstance(v, ElementsOf)})
+    maps = {k: v for k, v in maps.items() if not isinstance(v, ElementsOf)}
     taken = {name for node in graph.node for name in (*node.input, *node.output)}
     for value in graph.output:
         if value.name not in maps:
@@ -103,6 +124,53 @@ def add_maps(proto: Any, maps: Mapping[str, Any]) -> None:
         value.type.CopyFrom(type_)
         if all(opset.domain != DOMAIN for opset in proto.opset_import):
             proto.opset_import.add(domain=DOMAIN, version=1)
+
+
+def _add_sequences(proto: Any, parts: Mapping[str, ElementsOf]) -> None:
+    """Make sequences of outputs that are their elements, where all of one are outputs."""
+    graph = proto.graph
+    values = {value.name: value for value in graph.output}
+    groups: dict[str, list[str]] = {}
+    for name, part in parts.items():
+        if name in values:
+            groups.setdefault(part.name, []).append(name)
+    taken = {name for node in graph.node for name in (*node.input, *node.output)}
+    made = {}
+    for name, elements in groups.items():
+        first = parts[elements[0]]
+        if first.position is None:
+            type_ = values[name].type.tensor_type
+            del type_.shape.dim[0]
+            operator, attributes = "SplitToSequence", {"axis": 0, "keepdims": 0}
+            inputs = [_renamed(graph, name, _free(f"{name}_rows", taken))]
+        elif [parts[e].position for e in elements] == list(range(first.count)):
+            operator, attributes, inputs = "SequenceConstruct", {}, elements
+            type_ = _common_type([values[e].type.tensor_type for e in elements])
+        else:
+            continue
+        import onnx.helper
+
+        graph.node.append(onnx.helper.make_node(operator, inputs, [name], **attributes))
+        sequence = type(graph.output[0])(name=name)
+        sequence.type.sequence_type.elem_type.tensor_type.CopyFrom(type_)
+        made.update(dict.fromkeys(elements, None) | {elements[0]: sequence})
+    outputs = [made.get(v.name, v) for v in graph.output]
+    kept = [type(graph.output[0]).FromString(v.SerializeToString()) for v in outputs if v]
+    del graph.output[:]
+    graph.output.extend(kept)
+
+
+def _common_type(types: Sequence[Any]) -> Any:
+    """Return the type of the elements of a sequence, without the sizes in which they differ."""
+    common = type(types[0]).FromString(types[0].SerializeToString())
+    for other in types[1:]:
+        if len(other.shape.dim) != len(common.shape.dim):
+            common.ClearField("shape")
+            break
+        for own, dim in zip(common.shape.dim, other.shape.dim, strict=True):
+            if own != dim:
+                own.Clear()
+    return common
 
 
 def _renamed(graph: Any, name: str, new: str) -> str:
@@ -145,7 +213,7 @@ def _add_labels(proto: Any, value: Any, labels: list[str]) -> None:
 
 
 def as_arrays(results: Sequence[Any]) -> list[np.ndarray]:
-    """Return results of a runtime, with a matrix for each list of maps.
+    """Return results of a runtime: a matrix for each list of maps, and the elements of sequences.
 
     Examples
     --------
@@ -157,8 +225,14 @@ def as_arrays(results: Sequence[Any]) -> list[np.ndarray]:
         np.array([list(row.values()) for row in result], "float32")
         if isinstance(result, list) and all(isinstance(row, dict) for row in result)
         else result
-        for result in results
+        for listed in results
+        for result in _elements(listed)
     ]
+
+
+def _elements(result: Any) -> list[Any]:
+    is_sequence = isinstance(result, list) and not any(isinstance(v, dict) for v in result)
+    return result if is_sequence else [result]
 
 
 def add_encoder(proto: Any, encoder: Any) -> None:

@@ -114,7 +114,7 @@ def test_states_that_grow_and_are_read_are_refused(sizes):
         from_onnx(growing(sizes, double))
 
 
-def test_a_state_that_grows_without_a_bound_of_steps_is_refused():
+def test_a_state_grows_until_a_condition_ends_the_loop():
     body = helper.make_graph(
         [
             helper.make_node("Concat", ["v", "row"], ["v2"], axis=0),
@@ -138,5 +138,9 @@ def test_a_state_that_grows_without_a_bound_of_steps_is_refused():
         constants={"row": np.float32([1])},
         dtypes={"limit": TensorProto.INT64},
     )
-    with pytest.raises(UnsupportedOpError, match=r"the number of steps .* has no bound"):
-        from_onnx(model)
+    graph = from_onnx(model)
+    for limit in (0, 3):
+        arguments = np.float32([5, 6]), np.int64(limit)
+        np.testing.assert_array_equal(
+            evaluated(graph, *arguments)[0], by_runtime(model, *arguments)[0]
+        )

@@ -86,6 +86,9 @@ def read_arguments(
         if names is not None:
             raise ArgumentError("the outputs are a dict, which names them: leave out output_names")
         names, outputs = read_names(list(outputs)), list(outputs.values())
+    elif isinstance(outputs, list | tuple):
+        # The elements of an imported sequence are a list.
+        outputs = [v for given in outputs for v in (given if isinstance(given, list) else [given])]
     return Arguments(
         inputs=as_variables(inputs, "inputs"),
         results=as_variables(outputs, "outputs"),

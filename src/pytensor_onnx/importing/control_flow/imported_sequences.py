@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import UnsupportedCase
-from pytensor_onnx.importing.registry.known_values import Size, known, size
+from pytensor_onnx.importing.registry.known_values import Size, arguments_for, known, size
 from pytensor_onnx.importing.registry.operator_imports import onnx_import
 from pytensor_onnx.importing.registry.sequences import (
     DividedList,
@@ -45,7 +47,8 @@ def sequence_length(sequence: VariableSequence) -> TensorVariable:
 @onnx_import("SequenceAt")
 def sequence_at(sequence: VariableSequence, position: TensorVariable) -> Variable:
     """Return one element."""
-    return sequence.element(_number(position))
+    with _known_for(sequence, position):
+        return sequence.element(_number(position))
 
 
 @onnx_import("SequenceInsert")
@@ -58,8 +61,9 @@ def sequence_insert(
         items = list(sequence.items)
         items.insert(_in_range(place, len(items), 1), item)
         return VariableList(tuple(items))
-    stacked = sequence.stacked()
-    return stacked.appended(item) if position is None else stacked.inserted(item, place)
+    with _known_for(sequence, position):
+        stacked = sequence.stacked()
+        return stacked.appended(item) if position is None else stacked.inserted(item, place)
 
 
 @onnx_import("SequenceErase")
@@ -72,7 +76,24 @@ def sequence_erase(
         items = list(sequence.items)
         del items[_in_range(place, len(items), 0)]
         return VariableList(tuple(items))
-    return sequence.stacked().without(place)
+    with _known_for(sequence, position):
+        return sequence.stacked().without(place)
+
+
+@contextmanager
+def _known_for(sequence: VariableSequence, position: TensorVariable | None) -> Iterator[None]:
+    """Tell that elements of other shapes need a position that is known at import."""
+    try:
+        yield
+    except UnsupportedCase as problem:
+        if (
+            not isinstance(sequence, VariableList)
+            or position is None
+            or known(position) is not None
+        ):
+            raise
+        hint = f"{arguments_for(position)}, so that the position is known at import"
+        raise UnsupportedCase(problem.reason, hint) from None
 
 
 def _number(position: TensorVariable) -> Size:

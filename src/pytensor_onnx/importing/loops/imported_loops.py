@@ -11,12 +11,15 @@ from typing import Any
 import onnx_ir as ir
 import pytensor
 import pytensor.tensor as pt
+from pytensor.conditional import ifelse
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import UnsupportedCase
+from pytensor_onnx.importing.loops import loop_bounds
+from pytensor_onnx.importing.loops.loop_bounds import UNBOUNDED, Counters
 from pytensor_onnx.importing.loops.loop_states import (
     Appended,
     Buffered,
@@ -24,13 +27,14 @@ from pytensor_onnx.importing.loops.loop_states import (
     LoopState,
     Unchanged,
     before_loop,
+    differ,
     fixed_sizes,
     is_kept,
     most_added,
     state_of_array,
     variable_of,
 )
-from pytensor_onnx.importing.registry.bodies import Body
+from pytensor_onnx.importing.registry.bodies import Body, BodyFailure
 from pytensor_onnx.importing.registry.known_values import (
     Size,
     arguments_for,
@@ -48,7 +52,6 @@ from pytensor_onnx.importing.registry.sequences import (
     in_form,
 )
 
-_UNBOUNDED = 2**31 - 1
 _MOST_UNROLLED = 1000
 """Largest number of steps of a loop over sequences whose body is copied for each step."""
 _FEW_NODES = 256
@@ -64,45 +67,34 @@ def loop(
     body: Body,
 ) -> list[Any]:
     """Repeat a graph while a condition holds, up to a number of steps."""
-    count = _trip_count(trip_count, condition)
+    limit, starts = loop_bounds.trip_count(trip_count), condition
+    if condition is not None and (value := known(condition)) is not None:
+        limit, starts = limit if value.item() else 0, None
     # A missing optional value at the end is left out as an operand.
     states = (*states, *[None] * (len(body.graph.inputs) - 2 - len(states)))
-    is_known = isinstance(count, int) and count <= _MOST_UNROLLED
+    is_known = isinstance(limit, int) and limit <= _MOST_UNROLLED and starts is None
     has_arrays = all(isinstance(v, TensorVariable) for v in states)
     try:
-        traced = _traced(states, body, count, is_quiet=is_known and not has_arrays)
-    except UnsupportedCase as problem:
-        if has_arrays or isinstance(count, int):
+        traced = _traced(states, body, limit, is_quiet=is_known and not has_arrays)
+    except (UnsupportedCase, BodyFailure) as problem:
+        if has_arrays or is_known:
             raise
+        if isinstance(problem, BodyFailure):
+            problem = UnsupportedCase("its body needs the elements of its sequences one by one")
         bounds = [v for v in (trip_count, condition) if v is not None]
         call = f"{arguments_for(*bounds)}, so that the number of steps is known at import"
         hint = f"{problem.hint}, or {call}" if problem.hint else call
         raise UnsupportedCase(problem.reason, hint) from None
     if traced is not None and (has_arrays or not is_known):
-        return _scanned_loop(count, traced, body)
+        return _scanned_loop(traced, starts, body)
     n_nodes = len(list(body.graph.all_nodes()))
-    assert isinstance(count, int)
+    assert isinstance(limit, int)
     if traced is None:
-        return _unrolled(count, states, body)
-    if not traced.are_alike or count * n_nodes <= _FEW_NODES:
+        return _unrolled(limit, states, body)
+    if not traced.are_alike or limit * n_nodes <= _FEW_NODES:
         with suppress(UnsupportedCase):  # the condition of a step is not known
-            return _unrolled(count, states, body)
-    return _scanned_loop(count, traced, body)
-
-
-def _trip_count(trip_count: TensorVariable | None, condition: TensorVariable | None) -> Size:
-    """Return the largest number of steps: none if the condition is false from the start."""
-    count: Size = _UNBOUNDED
-    if trip_count is not None:
-        value = known(trip_count)
-        count = trip_count.reshape(()) if value is None else min(int(value.item()), _UNBOUNDED)
-        count = max(count, 0) if isinstance(count, int) else pt.maximum(count, 0)
-    if condition is None:
-        return count
-    value = known(condition)
-    if value is not None:
-        return count if value.item() else 0
-    return pt.switch(condition.reshape(()), count, 0)
+            return _unrolled(limit, states, body)
+    return _scanned_loop(traced, starts, body)
 
 
 type Step = Callable[[Sequence[Variable], Sequence[Any], Sequence[Variable]], tuple[Any, list[Any]]]
@@ -117,18 +109,21 @@ class _Traced:
     ----------
     states
         How a scan has each state.
-    goes_on
-        Whether another step follows.
     collected
         The values of the step that the loop collects.
     are_alike
         Whether the elements that are appended to sequences have one shape for sure.
+    limit
+        Largest number of steps.
+    is_counted
+        Whether the condition does nothing but to count them.
     """
 
     states: Sequence[LoopState]
-    goes_on: Any
     collected: Sequence[Any]
     are_alike: bool
+    limit: Size
+    is_counted: bool
 
     @property
     def needs_count(self) -> bool:
@@ -136,7 +131,7 @@ class _Traced:
         return bool(self.collected) or not all(map(is_kept, self.states))
 
 
-def _traced(states: Sequence[Any], body: Body, count: Size, *, is_quiet: bool) -> _Traced | None:
+def _traced(states: Sequence[Any], body: Body, limit: Size, *, is_quiet: bool) -> _Traced | None:
     """Return a step of a loop, None if it cannot be imported and the reason is not asked for."""
     index, on = pt.lscalar(), pt.constant(True)
     own = [
@@ -166,8 +161,15 @@ def _traced(states: Sequence[Any], body: Body, count: Size, *, is_quiet: bool) -
         results = body.attempt(index, on, *own) if is_quiet else body(index, on, *own)
     if results is None:
         return None
+    goes_on, afters = results[0], results[1 : 1 + len(states)]
+    is_counted = (value := known(goes_on)) is not None
+    if value is not None and not value.item():
+        limit = min(limit, 1) if isinstance(limit, int) else pt.minimum(limit, 1)
+    elif value is None and isinstance(limit, int) and limit == UNBOUNDED:
+        bound = Counters.of_states(index, own, states, afters).bound(goes_on)
+        limit, is_counted = bound or (limit, False)
     names = [str(v.name) for v in body.graph.inputs[2:]]
-    step = _Step(names, states, own, results, index, count)
+    step = _Step(names, states, own, results, index, limit)
     try:
         made = [step.state(i, likes.get(i)) for i in range(len(states))]
     except UnsupportedCase:
@@ -175,7 +177,7 @@ def _traced(states: Sequence[Any], body: Body, count: Size, *, is_quiet: bool) -
             return None
         raise
     are_alike = not any(isinstance(v, Appended) and v.sizes is None for v in made)
-    return _Traced(made, results[0], results[1 + len(states) :], are_alike)
+    return _Traced(made, results[1 + len(states) :], are_alike, limit, is_counted)
 
 
 def _is_kept(before: Any, after: Any) -> bool:
@@ -230,6 +232,12 @@ class _Step:
             return Unchanged(value) if is_same else Kept(value)
         if not isinstance(after, VariableSequence):
             raise UnsupportedCase("a state of the loop is a sequence, and becomes none")
+        added = after.last if isinstance(after, StackedList) else ()
+        if any(differ(v, self.index) for v in added):
+            raise UnsupportedCase(
+                "the elements that its steps append have other sizes in each step, and a scan "
+                "collects arrays of one shape"
+            )
         stacked = after if isinstance(after, StackedList) else None
         if stacked and stacked.array is own.array and stacked.length is own.length:
             read = ancestors([*stacked.last, *flat(others)])
@@ -260,7 +268,7 @@ class _Step:
                 "collect the elements in a sequence that the steps do not read",
             )
         is_grown = not isinstance(added, int) or added > 0
-        if is_grown and isinstance(self.count, int) and self.count >= _UNBOUNDED:
+        if is_grown and isinstance(self.count, int) and self.count >= UNBOUNDED:
             raise UnsupportedCase(
                 "the number of steps that insert elements in a sequence, which they read, has no "
                 "bound",
@@ -282,31 +290,32 @@ class _Step:
         return Buffered(value, like, sizes, most, is_grown)
 
 
-def _scanned_loop(count: Size, traced: _Traced, body: Body) -> list[Any]:
-    """Repeat a graph by a scan."""
-    is_always = known(traced.goes_on)
-    if count == _UNBOUNDED and is_always is not None and is_always.item():
+def _scanned_loop(traced: _Traced, starts: TensorVariable | None, body: Body) -> list[Any]:
+    """Repeat a graph by a scan, if a condition holds."""
+    length, has_condition = traced.limit, not traced.is_counted
+    is_unbounded = isinstance(length, int) and length == UNBOUNDED
+    if is_unbounded and not has_condition:
         raise UnsupportedCase("the loop has no end", "give a trip count or a condition")
-    length: Size = count
-    if is_always is not None and not is_always.item():
-        length = min(count, 1) if isinstance(count, int) else pt.minimum(count, 1)
-    has_condition = is_always is None
 
     def step(elements: Sequence[Variable], own: Sequence[Any], captured: Sequence[Variable]) -> Any:
         goes_on, *results = body(elements[0], pt.constant(True), *own, captured=captured)
         return goes_on if has_condition else None, results
 
     n_collected, n_states = len(traced.collected), len(traced.states)
-    if length == _UNBOUNDED:
-        number, *results = _until_its_end(step, traced.states, body)
+    if is_unbounded:
+        number, *results = _until_its_end(step, traced.states, starts, body)
         if not traced.needs_count:
             return results
         length, has_condition = number, False
+    elif starts is not None:
+        length = pt.switch(starts.reshape(()), length, 0)
     results = _scanned(step, [pt.arange(length)], traced.states, body.captured, n_collected, length)
     return [*results[:n_states], *marked_as(results[n_states:], traced.collected)]
 
 
-def _until_its_end(step: Step, states: Sequence[LoopState], body: Body) -> list[Any]:
+def _until_its_end(
+    step: Step, states: Sequence[LoopState], starts: TensorVariable | None, body: Body
+) -> list[Any]:
     """Return the number of steps of a loop without a bound, and its last states.
 
     A scan would allocate the numbers of all steps, and what it collects of them.
@@ -316,8 +325,16 @@ def _until_its_end(step: Step, states: Sequence[LoopState], body: Body) -> list[
         goes_on, results = step(own[:1], own[1:], captured)
         return goes_on, [own[0] + 1, *results]
 
-    first = Kept(pt.constant(0, dtype="int64"))
-    return _scanned(numbered, [], [first, *states], body.captured, None, _UNBOUNDED)
+    states = [Kept(pt.constant(0, dtype="int64")), *states]
+    if starts is None:
+        return _scanned(numbered, [], states, body.captured, None, UNBOUNDED)
+    starts = starts.reshape(())
+    count = pt.switch(starts, UNBOUNDED, 0)
+    found = _scanned(numbered, [], states, body.captured, None, count)
+    firsts = [state.result(state.first, (), None) if is_kept(state) else None for state in states]
+    # The last state is read by its position, as all others would be allocated.
+    chosen = ifelse(starts, flat(found), flat(firsts))
+    return in_form(found, chosen)
 
 
 def _unrolled(count: int, states: Sequence[Any], body: Body) -> list[Any]:
@@ -358,21 +375,24 @@ def _scanned(
     """
     firsts = [list(state.first) for state in states]
     outers = [list(state.outer) for state in states]
-    flat_firsts, flat_outers = list(chain(*firsts)), list(chain(*outers))
-    n_first, n_states = len(flat_firsts), len(flat_firsts) + len(flat_outers)
+    flat_firsts = list(chain(*firsts))
+    unique = list(dict.fromkeys([*chain(*outers), *captured]))
     has_end = False
     n_own = [state.n_collected for state in states if n_collected is not None]
 
     def taken(*rest: Variable) -> object:
         elements, rest = rest[: len(sequences)], rest[len(sequences) :]
-        own, outer, outside = rest[:n_first], rest[n_first:n_states], rest[n_states:]
+        own = rest[: len(flat_firsts)]
+        inner = dict(zip(unique, rest[len(flat_firsts) :], strict=True))
+        outer = [inner[v] for v in chain(*outers)]
         index = elements[0] if elements else own[0]
         befores = [
             state.before(a, b, index)
             for state, a, b in zip(states, _split(own, firsts), _split(outer, outers), strict=True)
         ]
         nonlocal has_end
-        goes_on, results = step(elements, befores, marked_as(outside, captured))
+        outside = marked_as([inner[v] for v in captured], captured)
+        goes_on, results = step(elements, befores, outside)
         has_end = goes_on is not None
         made = list(zip(states, befores, results, strict=False))
         after = [v for state, before, value in made for v in state.after(before, value)]
@@ -385,14 +405,14 @@ def _scanned(
         taken,
         sequences=list(sequences),
         outputs_info=[*flat_firsts, *[None] * (sum(n_own) + (n_collected or 0))],
-        non_sequences=[*flat_outers, *captured],
+        non_sequences=unique,
         n_steps=length,
         return_list=True,
         return_updates=False,
     )
     last = []
     for first, trace in zip(flat_firsts, traces, strict=False):
-        if isinstance(length, int) and length > 0:
+        if n_collected is None or (isinstance(length, int) and length > 0):
             last.append(trace[-1])
         else:
             last.append(pt.concatenate([first[None], trace])[-1])

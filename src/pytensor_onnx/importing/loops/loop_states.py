@@ -9,6 +9,8 @@ from typing import Any, override
 
 import pytensor.scalar as ps
 import pytensor.tensor as pt
+from pytensor import function
+from pytensor.compile.mode import Mode
 from pytensor.conditional.op import IfElse
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import graph_replace
@@ -35,6 +37,10 @@ from pytensor_onnx.rewriting.engine.predicates import elementwise
 _ONE_SHAPE = CheckAndRaise(
     ValueError, "the elements that a loop appends to a sequence must have one shape"
 )
+
+
+_MANY = 1000
+"""Elements along axes of open sizes, for which sizes of slices are compared."""
 
 
 class LoopState:
@@ -234,8 +240,6 @@ class Appended(LoopState):
 
 def _of_rows(trace: TensorVariable, sizes: Sequence[Size]) -> TensorVariable:
     """Return the elements of all steps; the trace of no step has zeros for all sizes."""
-    if all(isinstance(n, int) for n in sizes) and trace.type.shape[1:] == tuple(sizes):
-        return trace
     return trace.reshape((trace.shape[0], *sizes), ndim=trace.type.ndim)
 
 
@@ -411,6 +415,36 @@ def fixed_sizes(item: TensorVariable, varying: Sequence[Variable]) -> list[Varia
     for _ in walk(sizes, operands):
         pass
     return list(sizes) if is_fixed else None
+
+
+def differ(item: TensorVariable, index: Variable) -> bool:
+    """Return whether the sizes of an array differ from step to step for sure.
+
+    They are computed for the first two steps, with many elements along all axes of other arrays.
+
+    Examples
+    --------
+    >>> x, i = pt.vector("x"), pt.lscalar("i")
+    >>> differ(x[i:], i), differ(x[i : i + 3], i)
+    (True, False)
+    """
+    sizes = ShapeFeature().shape_tuple(item)
+    between = set(ancestors(sizes))
+    of_arrays = {
+        v: pt.constant(_MANY, dtype="int64")
+        for v in between
+        if v.owner is not None and isinstance(v.owner.op, Shape_i) and v.owner.inputs[0] is not item
+    }
+    if index not in between:
+        return False
+    own = graph_replace(sizes, of_arrays, strict=False) if of_arrays else sizes
+    if any(v.owner is None and v is not index and known(v) is None for v in ancestors(own)):
+        return False
+    steps = [pt.constant(step, dtype="int64") for step in (0, 1)]
+    made = [graph_replace(list(own), {index: step}, strict=False) for step in steps]
+    mode = Mode(linker="py", optimizer=None)
+    first, second = (function([], values, mode=mode)() for values in made)
+    return any(a != b for a, b in zip(first, second, strict=True))
 
 
 def before_loop(sizes: Sequence[Variable], values: Mapping[Variable, Variable]) -> list[Size]:

@@ -25,7 +25,7 @@ from pytensor_onnx.errors import (
     UnsupportedTypeError,
     did_you_mean,
 )
-from pytensor_onnx.graph.file_parts import LABELS, MAPS
+from pytensor_onnx.graph.file_parts import LABELS, MAPS, ElementsOf
 from pytensor_onnx.importing.registry.import_problems import (
     helpful_arguments,
     numbers_of_strings,
@@ -36,15 +36,24 @@ from pytensor_onnx.importing.registry.imported_strings import (
     numbered_labels,
     without_strings,
 )
-from pytensor_onnx.importing.registry.known_values import name_axes
+from pytensor_onnx.importing.registry.known_values import name_axes, not_known
 from pytensor_onnx.importing.registry.model_source import ModelSource, Trainable
 from pytensor_onnx.importing.registry.model_walk import ModelWalk, tensor_type
 from pytensor_onnx.importing.registry.narrow_types import NARROW, marked, wide_array
 from pytensor_onnx.importing.registry.reading import check_names, cut, in_training, read_model
-from pytensor_onnx.importing.registry.sequences import VariableList, flat
+from pytensor_onnx.importing.registry.sequences import (
+    DividedList,
+    StackedList,
+    VariableList,
+    VariableSequence,
+    flat,
+)
 from pytensor_onnx.operators.dims import AS_IN_FILE, BROADCASTS, ENCODER
 from pytensor_onnx.progress import working
 from pytensor_onnx.user_code import trace_of_caller
+
+_MOST_VARIABLES = 100
+"""Elements of a sequence up to which an output is a list of variables."""
 
 
 @working("importing")
@@ -70,9 +79,10 @@ def from_onnx(
     inputs
         Values or variables in place of inputs, by name. A graph of PyTensor knows its axes and
         ranks: where an operator takes axes or another number as an input that decides these, its
-        value is given here, and so is the list of variables of a sequence, or None for an optional
-        value that is missing. A variable makes the graph one of it. A name of a value within the
-        file, as of the result of a layer, cuts the graph there: what computes it is left out.
+        value is given here, and so is the list of variables of a sequence, or one variable with its
+        elements along the first axis, or None for an optional value that is missing. A variable
+        makes the graph one of it. A name of a value within the file, as of the result of a layer,
+        cuts the graph there: what computes it is left out.
     outputs
         Names of the outputs, which may be values within the file. Nodes that they do not need are
         left out. All outputs of the file if None.
@@ -93,7 +103,8 @@ def from_onnx(
     -------
     ImportedGraph
         With ``inputs``, ``outputs``, ``weights`` and ``state``; a call applies it to other
-        variables. An output that is a sequence is a list of variables.
+        variables. An output that is a sequence is a list of variables, or one variable with the
+        elements along its first axis if their number is open.
 
     Raises
     ------
@@ -378,7 +389,7 @@ def build_graph(
     way_out = ""
     if has_advice and problems and not unknown:
         way_out = _helpful_arguments(source, given, any("from_onnx(" in p.hint for p in problems))
-    _raise([*unknown, *problems], way_out)
+    _raise([*unknown, *problems, *_divided(graph, results)], way_out)
     owner = {output: name for name, output in source.state_outputs.items()}
     outputs: list[Any] = []
     updates: dict[SharedVariable, Variable] = {}
@@ -390,15 +401,33 @@ def build_graph(
     updates.update(_generators(flat(results)))
     if not any(isinstance(v, Variable) for v in given.values()):
         meta = source.model.meta
-        _note_file(outputs, {**meta.get(MAPS, {}), **meta.get(LABELS, {})})
+        _note_file(outputs, {**meta.get(MAPS, {}), **meta.get(LABELS, {})}, graph)
     return BuiltGraph(inputs, outputs, updates, _dynamic_axes(free))
 
 
-def _note_file(outputs: Sequence[Any], maps: Mapping[str, Any]) -> None:
+def _divided(graph: ir.Graph, results: Sequence[Any]) -> list[Problem]:
+    """Return the outputs that are sequences of parts, which may have other sizes."""
+    found = []
+    for value, result in zip(graph.outputs, results, strict=True):
+        if isinstance(result, DividedList):
+            reason = "it is a sequence of parts whose number must be known at import"
+            case = not_known(reason, result.array.shape[result.axis], result.ends)
+            found.append(Problem("output", str(value.name), "", case.reason, case.hint))
+    return found
+
+
+def _note_file(outputs: Sequence[Any], maps: Mapping[str, Any], graph: ir.Graph) -> None:
     """Note that outputs are those of a file, with the nodes that make maps or strings of them."""
+    sequences = {str(v.name) for v in graph.outputs if isinstance(v.type, ir.SequenceType)}
     for variable in outputs:
         if isinstance(variable, Variable):
-            setattr(variable.tag, AS_IN_FILE, maps.get(str(variable.name), True))
+            name = str(variable.name)
+            part = ElementsOf(name) if name in sequences else maps.get(name, True)
+            setattr(variable.tag, AS_IN_FILE, part)
+        elif isinstance(variable, list):
+            for i, element in enumerate(variable):
+                name = str(element.name).removesuffix(f"_{i}")
+                setattr(element.tag, AS_IN_FILE, ElementsOf(name, i, len(variable)))
 
 
 def _set_traces(results: Sequence[Variable]) -> None:
@@ -428,6 +457,8 @@ def _given(value: ir.Value, variable: Any) -> Any:
         return None
     declared = value.type.elem_type if isinstance(value.type, ir.OptionalType) else value.type
     if isinstance(declared, ir.SequenceType):
+        if isinstance(variable, Variable):
+            return StackedList(variable)
         return VariableList(tuple(map(pt.as_tensor, variable)))
     if isinstance(value.type, ir.OptionalType):
         value = ir.Value(name=name, type=declared, shape=value.shape)
@@ -489,9 +520,17 @@ def _input_type(value: ir.Value, shapes: Mapping[str, Any]) -> TensorType:
 
 
 def _named(result: Any, name: str, inputs: Sequence[Variable]) -> Any:
-    """Return an output under its name; a copy where a variable has another name."""
+    """Return an output under its name; a copy where a variable has another name.
+
+    A sequence of an open number of elements is the array of them.
+    """
     if isinstance(result, VariableList):
         return [_named(v, f"{name}_{i}", inputs) for i, v in enumerate(result.items)]
+    if isinstance(result, VariableSequence):
+        rows, count = result.stacked().rows, result.count
+        if isinstance(count, int) and count <= _MOST_VARIABLES:
+            return [_named(rows[i], f"{name}_{i}", inputs) for i in range(count)]
+        result = rows
     if result is None:
         return None
     if result.name not in (None, name) or result in inputs or result.owner is None:
