@@ -226,7 +226,7 @@ class Appended(LoopState):
             sizes = [size(trace, i) for i in range(2, trace.type.ndim)]
             trace = trace.reshape((trace.shape[0] * self.added, *sizes), ndim=trace.type.ndim - 1)
         if shapes:
-            trace = _ONE_SHAPE(trace, pt.all(pt.eq(shapes[0], shapes[0][:1])))
+            trace = _ONE_SHAPE(trace, pt.all(pt.eq(shapes[0][1:], shapes[0][:-1])))
         if self.value.variables:
             before = self.value.stacked().rows
             sizes = [size(before, i) for i in range(1, before.type.ndim)]
