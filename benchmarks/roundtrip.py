@@ -91,9 +91,20 @@ CASES = {
 """Files that need sizes, or inputs that fit; by the end of the path."""
 
 
+def case_of(path: Path, cases: Mapping[str, Case] = CASES) -> Case:
+    """Return the inputs and sizes that a file needs."""
+    return next((c for end, c in cases.items() if str(path).endswith(end)), Case())
+
+
+def name_of(path: Path) -> str:
+    """Return the name of a file in a table: the first folder, which is its package, and its own."""
+    name = path.stem if path.is_absolute() else f"{path.parts[0]}, {path.name}"
+    return name.replace("_", r"\_")
+
+
 def compared(path: Path, cases: Mapping[str, Case] = CASES) -> FileComparison:
     """Import and export a file, and compare both."""
-    case = next((c for end, c in cases.items() if str(path).endswith(end)), Case())
+    case = case_of(path, cases)
     graph = from_onnx(path, dict(case.inputs), shapes=dict(case.shapes))
     program = export_onnx(
         graph.inputs,
@@ -152,20 +163,20 @@ def measure(
     table = Table("Import and export", [column, *COLUMNS])
     ratios: dict[str, list[float]] = {"latency": [], "size": [], "nodes": []}
     for path in files:
-        name = path.stem if path.is_absolute() else f"{path.parts[0]}, {path.name}"
+        name = name_of(path)
         try:
             found = compared(path, cases)
         except (PyTensorONNXError, Fail) as error:
             print(f"{name}: {error}")
             fault = "does not run" if isinstance(error, Fail) else "not compared"
-            table.rows.append([name.replace("_", r"\_"), "", "", "", "", fault])
+            table.rows.append([name, "", "", "", "", fault])
             continue
         pairs = {"latency": found.seconds, "size": found.bytes, "nodes": found.nodes}
         for kind, (before, after) in pairs.items():
             ratios[kind].append(after / max(before, 1e-12))
         table.rows.append(
             [
-                name.replace("_", r"\_"),
+                name,
                 *map(str, found.nodes),
                 f"{ratios['size'][-1]:.2f}",
                 f"{ratios['latency'][-1]:.2f}",

@@ -12,7 +12,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import UnsupportedCase
-from pytensor_onnx.importing.registry.known_values import like
+from pytensor_onnx.importing.registry.known_values import known, like
 from pytensor_onnx.importing.registry.narrow_types import NARROW, narrow_type
 from pytensor_onnx.importing.registry.operator_imports import dtype_name, onnx_import
 from pytensor_onnx.ops.elementwise import BitsAs
@@ -148,6 +148,9 @@ def clip(
     x: TensorVariable, low: TensorVariable | None = None, high: TensorVariable | None = None
 ) -> TensorVariable:
     """Bound a number by operands; the upper bound holds where the bounds cross."""
+    least, most = (None if v is None else known(v) for v in (low, high))
+    if least is not None and most is not None and least.size == most.size == 1 and least <= most:
+        return pt.clip(x, low, high)
     if low is not None:
         x = pt.maximum(x, low)
     return x if high is None else pt.minimum(x, high)

@@ -14,6 +14,7 @@ from pytensor_onnx.importing.registry import operator_imports as groups
 from pytensor_onnx.importing.registry.known_values import (
     Size,
     elements,
+    is_size,
     known,
     like,
     size,
@@ -21,7 +22,6 @@ from pytensor_onnx.importing.registry.known_values import (
     static_ints,
 )
 from pytensor_onnx.importing.registry.operator_imports import onnx_import
-from pytensor_onnx.importing.registry.size_chains import is_size
 from pytensor_onnx.ops.networks.kept_operator import MICROSOFT
 
 

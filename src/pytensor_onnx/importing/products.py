@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytensor.tensor as pt
+from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import UnsupportedCase
+from pytensor_onnx.importing.registry.axis_sizes import sizes_of_letters
 from pytensor_onnx.importing.registry.known_values import like
 from pytensor_onnx.importing.registry.operator_imports import onnx_import
 from pytensor_onnx.ops.networks.kept_operator import MICROSOFT
@@ -59,7 +61,13 @@ def fused_matmul(
     return product if alpha == 1 else product * like(product, alpha)
 
 
-@onnx_import("Einsum")
+def _types_of_einsum(*operands: TensorVariable, equation: str) -> list[TensorType] | None:
+    """Return the type of the result, None for equations without a result or with an ellipsis."""
+    shape = sizes_of_letters(equation, [v.type.shape for v in operands])
+    return None if shape is None else [TensorType(operands[0].type.dtype, shape)]
+
+
+@onnx_import("Einsum", types=_types_of_einsum)
 def einsum(*operands: TensorVariable, equation: str) -> TensorVariable:
     """Multiply and sum over named axes."""
     return pt.einsum(equation.replace(" ", ""), *operands)

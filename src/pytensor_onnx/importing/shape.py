@@ -9,28 +9,29 @@ import numpy as np
 import onnx_ir as ir
 import pytensor.scalar as ps
 import pytensor.tensor as pt
+from pytensor.graph.basic import Apply, Constant
 from pytensor.raise_op import Assert
+from pytensor.tensor.shape import Reshape
+from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.importing.registry.axis_sizes import axis_sizes, quotient, value_of
 from pytensor_onnx.importing.registry.known_values import (
     Size,
     as_vector,
-    axis_sizes,
     elements,
     filled,
+    is_size,
     is_size_of,
     known,
     like,
     not_known,
-    quotient,
     size,
     sizes,
     static,
     static_ints,
-    value_of,
 )
 from pytensor_onnx.importing.registry.operator_imports import dtype_name, onnx_import
-from pytensor_onnx.importing.registry.size_chains import is_size
 from pytensor_onnx.ops.networks.kept_operator import MICROSOFT
 from pytensor_onnx.rewriting.engine.predicates import elementwise
 
@@ -97,7 +98,16 @@ def _reshaped(x: TensorVariable, wanted: Sequence[Size]) -> TensorVariable:
             wanted = [found if isinstance(n, int) and n == -1 else n for n in wanted]
         elif rest == 1 and len(others) == len(wanted) - 1 and x.type.ndim == 1:
             wanted = [size(x, 0) if isinstance(n, int) and n == -1 else n for n in wanted]
-    return x.reshape(as_vector(wanted), ndim=len(wanted))
+    shape = as_vector(wanted)
+    if isinstance(shape, Constant):
+        return x.reshape(shape, ndim=len(wanted))
+    # PyTensor would look for known values in the graph of each size.
+    known_sizes = [n if isinstance(n, int) and n >= 0 else None for n in wanted]
+    if known_sizes.count(None) == 1 and None not in x.type.shape:
+        count, rest = _static_product(sizes(x)), _static_product([n for n in known_sizes if n])
+        known_sizes = [count // rest if n is None and count and rest else n for n in known_sizes]
+    of_type = TensorType(x.type.dtype, known_sizes)
+    return Apply(Reshape(len(wanted)), [x, shape], [of_type()]).outputs[0]
 
 
 def _static_product(values: Sequence[Size]) -> int | None:

@@ -185,7 +185,7 @@ def convolve(
     known = filter_sizes(name, weights)
     taps = [own if k is None else k for k, own in zip(known, sizes_of(weights), strict=True)]
     spans = [span(k, d) for k, d in zip(taps, dilations, strict=True)]
-    pads = pads_of(border, sizes_of(images), spans, strides)
+    pads = pads_of(border, images, spans, strides)
     if options.filter_flip:
         weights = weights[(..., *[slice(None, None, -1)] * rank)]
     geometry = {"strides": strides, "dilations": dilations, "groups": int(group.value)}
@@ -362,7 +362,8 @@ def check_room(
     name: str, images: TensorVariable, pads: Sequence[tuple[int, int]], spans: Sizes
 ) -> None:
     """Raise if an image is known to be smaller than a window."""
-    for axis, (size, pair, reach) in enumerate(zip(sizes_of(images), pads, spans, strict=True)):
+    sizes = images.type.shape[2:]
+    for axis, (size, pair, reach) in enumerate(zip(sizes, pads, spans, strict=True)):
         if isinstance(size, int) and isinstance(reach, int) and size + sum(pair) < reach:
             raise ValueError(
                 f"{name}: spatial axis {axis} of the input has {size} elements and {sum(pair)} of "
@@ -371,7 +372,7 @@ def check_room(
 
 
 def pads_of(
-    option: Option, sizes: Sizes, spans: Sizes, strides: Sequence[int]
+    option: Option, images: TensorVariable, spans: Sizes, strides: Sequence[int]
 ) -> list[tuple[Size, Size]]:
     """Return the zeros before and after each spatial axis."""
     name, mode = option
@@ -391,4 +392,4 @@ def pads_of(
         return [(reach - 1, reach - 1) for reach in spans]
     if mode == "half":
         return [(reach // 2, reach // 2) for reach in spans]
-    return same_pads(sizes, spans, strides, upper=mode == "same_upper")
+    return same_pads(sizes_of(images), spans, strides, upper=mode == "same_upper")

@@ -50,6 +50,31 @@ def _convolution(inputs: Operands, attributes: Attributes) -> Dims | None:
     return (images[0], filters[0], *_windows(images[2:], filter_sizes, attributes))
 
 
+def _quantized_convolution(inputs: Operands, attributes: Attributes) -> Dims | None:
+    """Return the dimensions of QLinearConv, whose filters come after a scale and a zero point."""
+    return _convolution([inputs[0], inputs[3]], attributes)
+
+
+def _recurrence(inputs: Operands, attributes: Attributes) -> Dims | None:
+    """Return the dimensions of the outputs of all steps of a recurrent layer.
+
+    Examples
+    --------
+    >>> import onnx_ir as ir
+    >>> from pytensor_onnx.operators.entries import output_dims
+    >>> x, w, r = (ir.val("v", shape=s) for s in (("t", "n", 3), (2, 20, 3), (2, 20, 5)))
+    >>> output_dims("LSTM", [x, w, r], {})
+    ('t', 2, 'n', 5)
+    """
+    x, r = dims_of(inputs[0]), dims_of(inputs[2])
+    if x is None or r is None:
+        return None
+    directions, hidden = r[0], r[-1]
+    if attributes.get("layout"):
+        return (x[0], x[1], directions, hidden)
+    return (x[0], directions, x[1], hidden)
+
+
 def _transposed_convolution(inputs: Operands, attributes: Attributes) -> Dims | None:
     """Return the dimensions of ConvTranspose.
 
@@ -186,7 +211,9 @@ def _equal_heads(inputs: Shapes, attributes: Attributes) -> Pairs:
 _POOL = Operator(shape=_pooling)
 _GLOBAL_POOL = Operator(shape=_global_pooling)
 _NORM = Operator(shape=same_as_first)
-_RECURRENT = Operator(equal=by_letters("tbi", "dgi", "dgh", "d.", "b", "dbh", "dbh", "d."))
+_RECURRENT = Operator(
+    shape=_recurrence, equal=by_letters("tbi", "dgi", "dgh", "d.", "b", "dbh", "dbh", "d.")
+)
 
 OPERATORS: dict[str, Operator] = {
     "Attention": Operator(equal=_equal_heads),
@@ -194,7 +221,8 @@ OPERATORS: dict[str, Operator] = {
     "BatchNormalization": Operator(shape=same_as_first, equal=by_letters(".c", "c", "c", "c", "c")),
     "Conv": Operator(shape=_convolution, equal=_equal_channels),
     "ConvTranspose": Operator(shape=_transposed_convolution, equal=_equal_transposed_channels),
-    "DequantizeLinear": Operator(finite=slice(1, 2)),
+    "ConvInteger": Operator(shape=_convolution),
+    "DequantizeLinear": Operator(shape=same_as_first, finite=slice(1, 2)),
     "Dropout": Operator(is_random=True),
     "GlobalAveragePool": _GLOBAL_POOL,
     "GlobalLpPool": _GLOBAL_POOL,
@@ -210,6 +238,7 @@ OPERATORS: dict[str, Operator] = {
     "MaxPool": _POOL,
     "MaxUnpool": Operator(equal=same_shapes(0, 1)),
     "NonMaxSuppression": Operator(equal=by_letters("bn4", "b.n"), positions=ALL),
+    "QLinearConv": Operator(shape=_quantized_convolution),
     "Resize": Operator(shape=_resizing, is_sized_by_values=True),
     "RMSNormalization": _NORM,
     "RNN": _RECURRENT,

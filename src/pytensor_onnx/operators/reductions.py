@@ -91,6 +91,7 @@ OPERATORS: dict[str, Operator] = {
     "CumSum": Operator(shape=same_as_first, bounds=_count),
     "Gemm": Operator(shape=_gemm, equal=_equal_sizes_of_gemm),
     "MatMul": Operator(shape=_matrix_product, equal=_equal_inner_sizes),
+    "MatMulInteger": Operator(shape=_matrix_product),
     "ReduceL1": _reduce(sign=NONE),
     "ReduceL2": _reduce(sign=NONE),
     "ReduceLogSum": _reduce(),

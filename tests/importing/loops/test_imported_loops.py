@@ -43,6 +43,34 @@ def test_a_loop_ends_by_its_condition_or_its_count():
             np.testing.assert_array_equal(found, expected)
 
 
+def doubling_below():
+    """Return a loop without a count that doubles a number below a limit."""
+    body = helper.make_graph(
+        [
+            helper.make_node("Add", ["v", "v"], ["v2"]),
+            helper.make_node("Less", ["v2", "limit"], ["goes_on"]),
+        ],
+        "body",
+        [info("i", TensorProto.INT64), info("on", TensorProto.BOOL), info("v")],
+        [info("goes_on", TensorProto.BOOL), info("v2")],
+    )
+    nodes = [
+        helper.make_node("Less", ["x", "limit"], ["starts"]),
+        helper.make_node("Loop", ["", "starts", "x"], ["last"], body=body),
+    ]
+    return model_of(nodes, inputs={"x": (), "limit": ()}, outputs={"last": ()})
+
+
+@pytest.mark.parametrize("mode", ["ONNX", "NUMBA"])
+def test_a_loop_without_a_count_stores_the_last_state_alone(mode):
+    model = doubling_below()
+    graph = from_onnx(model)
+    function = pytensor.function(graph.inputs, graph.outputs, mode=mode)
+    for x, limit in ((1.0, 100.0), (3.0, 3.0)):
+        given = np.float32(x), np.float32(limit)
+        np.testing.assert_array_equal(function(*given), by_runtime(model, *given))
+
+
 def test_a_scan_has_a_gradient():
     body = helper.make_graph(
         [

@@ -13,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from pytensor_onnx import (
     ONNXProgram,
+    UnsupportedOpError,
     export_onnx,
     from_onnx,
     load,
@@ -117,6 +118,22 @@ KEPT = {
     "sum of exponentials": model(
         [node("ReduceLogSumExp", "x axes", "y", keepdims=0)], ("n", 4), 18, axes=np.int64([1])
     ),
+    "mean over an attribute's axes": model(
+        [node("ReduceMean", "x", "y", axes=[1])], ("n", 4, "m"), 13
+    ),
+    "sum of any number of elements": model([node("ReduceSum", "x", "y")], ("n", 4)),
+    "bounded numbers": model(
+        [node("Clip", "x low high", "y")], ("n", 4), low=np.float32(0), high=np.float32(0.5)
+    ),
+    "repeated open axes": model(
+        [node("Tile", "x counts", "y")], ("n", 2, "m"), counts=np.int64([1, 1, 3])
+    ),
+    "repeated by a computed number": model(
+        [node("Shape", "x", "counts"), node("Tile", "x counts", "y")], ("n", "m")
+    ),
+    "sum of products": model(
+        [node("Einsum", "x w", "y", equation="nij, jk -> nik")], ("n", "m", 4), w=floats(4, 2)
+    ),
     "pool of open sizes": model(
         [node("MaxPool", "x", "y", kernel_shape=[3, 2], strides=[2, 2], auto_pad="SAME_UPPER")],
         ("n", 2, "h", "w"),
@@ -174,6 +191,58 @@ def by_exact_runtime(proto: onnx.ModelProto, x: np.ndarray) -> list[np.ndarray]:
     return session.run(None, {"x": x})
 
 
+def test_a_repetition_by_one_is_none():
+    proto = model([node("Tile", "x counts", "y")], ("n", 2), counts=np.int64([1, 1]))
+    graph = from_onnx(proto)
+    assert graph.outputs[0] is graph.inputs[0] or "Tile" not in str(graph.outputs[0].owner)
+
+
+LAYER = model(
+    [
+        node("LSTM", "x w r", "h", hidden_size=2, direction="bidirectional"),
+        node("Transpose", "h", "t", perm=[0, 2, 1, 3]),
+        node("Reshape", "t rows", "y"),
+    ],
+    ("t", "n", 4),
+    w=floats(2, 8, 4),
+    r=floats(2, 8, 2),
+    rows=np.int64([0, 0, -1]),
+)
+
+
+def test_a_recurrent_layer_becomes_a_loop_when_something_needs_it(monkeypatch):
+    scans, scan = [], pytensor.scan
+
+    def counted(*args, **options):
+        scans.append(args)
+        return scan(*args, **options)
+
+    monkeypatch.setattr(pytensor, "scan", counted)
+    graph, x = from_onnx(LAYER), sample(LAYER)
+    assert not scans
+    assert graph.outputs[0].type.shape == (None, None, 4)
+    gradient = pytensor.gradient.grad(graph.outputs[0].sum(), graph.inputs[0])
+    assert scans
+    found = evaluated(graph, x)[0]
+    np.testing.assert_allclose(found, by_runtime(LAYER, x)[0], rtol=1e-5, atol=1e-6)
+    function = pytensor.function(graph.inputs, gradient)
+    step = np.zeros_like(x)
+    step[0, 0, 0] = 1e-2
+    ahead, behind = (by_runtime(LAYER, x + sign * step)[0].sum() for sign in (1, -1))
+    np.testing.assert_allclose(function(x)[0, 0, 0], (ahead - behind) / 2e-2, rtol=1e-2)
+
+
+def test_an_activation_that_is_none_is_refused_at_import():
+    proto = model(
+        [node("RNN", "x w r", "y", hidden_size=2, activations=["Wave"])],
+        ("t", "n", 4),
+        w=floats(1, 2, 4),
+        r=floats(1, 2, 2),
+    )
+    with pytest.raises(UnsupportedOpError, match="activation wave"):
+        from_onnx(proto)
+
+
 def test_files_for_runtimes_of_any_maker_have_the_expression():
     for name, lacks in (("trees", "TreeEnsembleRegressor"), ("reflected pad", "Pad")):
         graph, x = from_onnx(KEPT[name]), sample(KEPT[name])
@@ -199,7 +268,8 @@ def test_a_narrower_file_has_the_expression():
     assert "TreeEnsembleRegressor" not in operators(program)
 
 
-def test_a_result_that_is_left_out_has_a_guard_all_the_same():
+def test_a_layer_of_which_a_result_is_left_out_gets_no_guards():
+    """The file had none against NaN, no sequences and no steps."""
     proto = model(
         [node("LSTM", "x w r", "- y", hidden_size=2, direction="bidirectional")],
         ("t", "n", 4),
@@ -209,7 +279,8 @@ def test_a_result_that_is_left_out_has_a_guard_all_the_same():
     graph, x = from_onnx(proto), sample(proto)
     program = export_onnx(graph.inputs, graph.outputs[0], dynamic_axes=graph.dynamic_axes)
     np.testing.assert_allclose(program(x), by_runtime(proto, x)[0], rtol=1e-5)
-    assert program(x[:, :0]).shape == (2, 0, 2)
+    assert operators(program)["LSTM"] == 1
+    assert "If" not in operators(program)
 
 
 @pytest.mark.parametrize("operator", ["GRU", "LSTM", "RNN"])

@@ -58,12 +58,14 @@ class Source:
 
 @cache
 def _mode_of_files() -> Mode:
-    """Return the mode whose rewrites leave the logistic functions of a file written out.
+    """Return the mode whose rewrites leave the functions of a file written out.
 
     ``1 / (1 + exp(x))`` is exact down to the smallest normal number, and has two nodes less than
-    the function that is exact below it.
+    the function that is exact below it. ``log(1 + x)`` and ``exp(x) - 1`` are two nodes, and no
+    operator has the functions that are exact near zero.
     """
-    return ONNX.excluding("local_exp_over_1_plus_exp", "local_reciprocal_1_plus_exp")
+    logistic = ("local_exp_over_1_plus_exp", "local_reciprocal_1_plus_exp")
+    return ONNX.excluding(*logistic, "local_expm1", "guarded_local_log1p")
 
 
 def check_inputs(inputs: Sequence[Variable], results: Sequence[Variable]) -> list[SharedVariable]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytensor
 import pytensor.tensor as pt
+from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import UnsupportedCase
@@ -28,7 +29,7 @@ class _Layer:
     functions: tuple[str, ...]
 
 
-_LSTM = _Layer(ops.LSTM, 4, 2, ("Sigmoid", "Tanh", "Tanh"))
+LONG_MEMORY = _Layer(ops.LSTM, 4, 2, ("Sigmoid", "Tanh", "Tanh"))
 _GRU = _Layer(ops.GRU, 3, 1, ("Sigmoid", "Tanh"))
 _RNN = _Layer(ops.RNN, 1, 1, ("Tanh",))
 
@@ -83,7 +84,34 @@ class _Direction:
     functions: Sequence[Callable[..., Any]]
 
 
-@onnx_import("LSTM")
+def types_of_layer(
+    layer: _Layer, hidden: int | None, x: TensorVariable, attributes: Mapping[str, Any]
+) -> list[TensorType]:
+    """Return the types of the results of a layer with the batch behind the steps.
+
+    Raises
+    ------
+    UnsupportedCase
+        If an activation is not one of the standard.
+    """
+    names = ("activations", "activation_alpha", "activation_beta")
+    given = [attributes.get(name, ()) for name in names]
+    options = _Options(attributes.get("direction", "forward"), 0, None, *given)
+    count, (time, batch, _) = len(_directions(layer, options)), x.type.shape
+    last = TensorType(x.type.dtype, (count, batch, hidden))
+    return [TensorType(x.type.dtype, (time, *last.shape)), *[last] * layer.states]
+
+
+def _types_of(layer: _Layer) -> Callable[..., list[TensorType]]:
+    def types(
+        x: TensorVariable, w: TensorVariable, r: TensorVariable, *_: Any, **attributes: Any
+    ) -> list[TensorType]:
+        return types_of_layer(layer, r.type.shape[2], x, attributes)
+
+    return types
+
+
+@onnx_import("LSTM", types=_types_of(LONG_MEMORY))
 def lstm(
     x: TensorVariable,
     w: TensorVariable,
@@ -115,10 +143,10 @@ def lstm(
         input_forget=bool(input_forget),
         of_state=of_state,
     )
-    return _run(_LSTM, options, _Operands(x, w, r, bias, lengths, [h, c], peepholes))
+    return _run(LONG_MEMORY, options, _Operands(x, w, r, bias, lengths, [h, c], peepholes))
 
 
-@onnx_import("GRU")
+@onnx_import("GRU", types=_types_of(_GRU))
 def gru(
     x: TensorVariable,
     w: TensorVariable,
@@ -149,7 +177,7 @@ def gru(
     return _run(_GRU, options, _Operands(x, w, r, bias, lengths, [h]))
 
 
-@onnx_import("RNN")
+@onnx_import("RNN", types=_types_of(_RNN))
 def rnn(
     x: TensorVariable,
     w: TensorVariable,

@@ -17,13 +17,13 @@ from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.importing.registry.known_values import (
     Size,
     elements,
+    is_size,
     like,
     not_known,
     size,
     static,
 )
 from pytensor_onnx.importing.registry.operator_imports import onnx_import
-from pytensor_onnx.importing.registry.size_chains import is_size
 from pytensor_onnx.ops.networks.resize import COORDINATES, Interpolation
 
 type Optional = TensorVariable | None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytensor.tensor as pt
+from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx import nn
@@ -15,7 +17,7 @@ from pytensor_onnx.importing.networks.imported_quantization import (
     quantize_dynamically,
     quantized_conv,
 )
-from pytensor_onnx.importing.networks.imported_recurrences import lstm
+from pytensor_onnx.importing.networks.imported_recurrences import LONG_MEMORY, lstm, types_of_layer
 from pytensor_onnx.importing.networks.imported_windows import (
     average_pool,
     channels_first,
@@ -302,7 +304,13 @@ def rounded(x: TensorVariable) -> TensorVariable:
     return dequantize(*quantize_dynamically(x))
 
 
-@onnx_import("DynamicQuantizeLSTM", domain=MICROSOFT)
+def _types_of_quantized_lstm(
+    x: TensorVariable, w: TensorVariable, r: TensorVariable, *_: Any, **attributes: Any
+) -> list[TensorType]:
+    return types_of_layer(LONG_MEMORY, r.type.shape[1], x, attributes)
+
+
+@onnx_import("DynamicQuantizeLSTM", domain=MICROSOFT, types=_types_of_quantized_lstm)
 def dynamically_quantized_lstm(
     x: TensorVariable,
     w: TensorVariable,

@@ -26,6 +26,7 @@ from pytensor_onnx.errors import (
     did_you_mean,
 )
 from pytensor_onnx.graph.file_parts import LABELS, MAPS, ElementsOf
+from pytensor_onnx.importing.registry.axis_sizes import name_axes
 from pytensor_onnx.importing.registry.import_problems import (
     helpful_arguments,
     numbers_of_strings,
@@ -36,7 +37,7 @@ from pytensor_onnx.importing.registry.imported_strings import (
     numbered_labels,
     without_strings,
 )
-from pytensor_onnx.importing.registry.known_values import name_axes, not_known
+from pytensor_onnx.importing.registry.known_values import not_known
 from pytensor_onnx.importing.registry.model_source import ModelSource, Trainable
 from pytensor_onnx.importing.registry.model_walk import ModelWalk, tensor_type
 from pytensor_onnx.importing.registry.narrow_types import NARROW, marked, wide_array

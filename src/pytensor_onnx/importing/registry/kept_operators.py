@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
@@ -21,6 +22,7 @@ from pytensor.tensor.basic import MakeVector
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
+from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
 import pytensor_onnx.rewriting.query.encode_values  # noqa: F401  (for other modes)
@@ -34,9 +36,10 @@ from pytensor_onnx.importing.registry.narrow_types import (
     narrow_type,
     result_type,
 )
-from pytensor_onnx.importing.registry.operator_imports import MACHINE_LEARNING
+from pytensor_onnx.importing.registry.operator_imports import MACHINE_LEARNING, OperatorImport
 from pytensor_onnx.importing.registry.sequences import VariableSequence
 from pytensor_onnx.operators.inference import schema_of
+from pytensor_onnx.operators.reductions import REDUCTIONS
 from pytensor_onnx.ops.elementwise import BitsAs
 from pytensor_onnx.ops.networks.kept_operator import (
     MICROSOFT,
@@ -63,8 +66,8 @@ _QUANTISED = frozenset(
 _WHOLE = (
     _RECURRENT
     | _QUANTISED
-    | {"ArgMax", "ArgMin", "Attention", "CausalConvWithState", "LinearAttention"}
-    | {"Pad", "ReduceLogSumExp", "RotaryEmbedding"}
+    | {"ArgMax", "ArgMin", "Attention", "CausalConvWithState", "Einsum", "LinearAttention"}
+    | {"Pad", "ReduceLogSumExp", "RotaryEmbedding", "Tile"}
 )
 """Operators that are kept whatever their expressions are."""
 _ONE_HOT = frozenset(
@@ -79,13 +82,16 @@ _ONE_HOT = frozenset(
 )
 """Dtypes of indices, depth and values for which ONNX Runtime has a kernel of OneHot."""
 _OF_SCHEMAS = {"float32": "float", "float64": "double"}
+LONGEST_SHORT_SUM = 1024
+"""Elements of a sum that the exporter computes in float32 (`dispatch/reductions.py`)."""
 _NEW_OPSET = 27
 """First opset that the promised version of ONNX Runtime does not know."""
 _ALONE = (
     _QUANTISED
     | _RECURRENT
-    | {"DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "MatMulInteger", "MatMulIntegerToFloat"}
-    | {"Pad", "ReduceMean"}
+    | {"DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "Einsum", "MatMulInteger"}
+    | {"MatMulIntegerToFloat"}
+    | {"Pad", "ReduceMean", "Tile"}
 )
 """Operators that are kept whatever surrounds them."""
 _STORED = frozenset({"float16", "int8", "uint8"})
@@ -129,6 +135,7 @@ def imported(
     operands: Sequence[Variable | None],
     attributes: Mapping[str, Any],
     build: Rebuild,
+    found: OperatorImport | None = None,
 ) -> Sequence[Variable]:
     """Return the results of a node, as those of a `KeptOperator` if they take many operations.
 
@@ -140,6 +147,8 @@ def imported(
         Its operands and attributes as the import takes them.
     build
         Function of operands and attributes that returns the results.
+    found
+        The import of the operator, if it has one.
     """
     if any(isinstance(v, VariableSequence) for v in operands):
         return build(operands, attributes)
@@ -156,6 +165,13 @@ def imported(
         return build(operands, attributes) if whole is None else whole
     if _is_kept_alone(node, given, operands, attributes):
         with suppress(BodyFailure, UnsupportedCase):  # it depends on values that are known outside
+            types = (
+                None
+                if found is None or found.types is None
+                else found.types(*operands, **attributes)
+            )
+            if found is not None and types is not None:
+                return _kept_unbuilt(node, opset, operands, attributes, found, types, given)
             whole = _kept(node, opset, operands, attributes, build, given)
             if whole is not None:
                 return whole
@@ -196,33 +212,18 @@ def _kept(
     if shared is not None:
         return shared(*given, return_list=True)
     is_input = {id(v) for v in given}
-    inner = [
-        v if v is None or id(v) not in is_input else marked(v.type(), narrow_type(v))
-        for v in operands
-    ]
+    inner = _inner_operands(operands, given)
     expression = build(inner, attributes)
+    if results is None and any(v in inner for v in expression if v is not None):
+        return None  # it changes nothing
     found = [None] * len(expression) if results is None else results
     names = [v.name for v in node.outputs[: len(found)]]
     positions = tuple(i for i, name in enumerate(names) if name != "")
     arrays = [v[i] for v in (expression, results or expression) for i in positions]
     if not positions or not all(isinstance(v, TensorVariable) for v in arrays):
         return None
-    places = iter(range(len(operands)))
-    stored = tuple(
-        next(places) if v is not of else v for v, of in zip(inner, operands, strict=True)
-    )
     operator = KeptOperator(
-        ImportedNode(
-            node.domain,
-            node.op_type,
-            _since(node, opset, operands),
-            settings,
-            stored,
-            len(node.outputs),
-            positions,
-            GUARDED in node.meta,
-            tuple(map(narrow_type, operands)),
-        ),
+        _node(node, opset, operands, inner, settings, positions),
         [v for v, of in zip(inner, operands, strict=True) if v is not of],
         [
             expression[i] if results is None else _as_known(expression[i], results[i])
@@ -245,6 +246,90 @@ def _reads_few_bits(node: ir.Node, operands: Sequence[Variable | None], opset: i
     is_stored = all(isinstance(v, Constant) for v in operands if narrow_type(v) is not None)
     has_input = any(v is not None and not isinstance(v, Constant) for v in operands)
     return is_stored and has_input == (node.op_type == "GatherBlockQuantized")
+
+
+def _kept_unbuilt(
+    node: ir.Node,
+    opset: int,
+    operands: Sequence[Variable | None],
+    attributes: Mapping[str, Any],
+    found: OperatorImport,
+    types: Sequence[TensorType],
+    given: Sequence[Variable],
+) -> Sequence[Variable | None]:
+    """Return the results of a node as those of one operation, whose expression is built later."""
+    types = types[: len(node.outputs)]
+    positions = tuple(i for i, v in enumerate(node.outputs[: len(types)]) if v.name != "")
+    settings = {k: v for k, v in attributes.items() if k in node.attributes}
+    inner = _inner_operands(operands, given)
+    operator = KeptOperator(
+        _node(node, opset, operands, inner, settings, positions),
+        [v for v, of in zip(inner, operands, strict=True) if v is not of],
+        partial(_chosen, found.function, inner, dict(attributes), positions),
+        [types[i] for i in positions],
+    )
+    whole: list[Variable | None] = [None] * len(types)
+    is_input = {id(v) for v in given}
+    outputs = operator(*[v for v in operands if id(v) in is_input], return_list=True)
+    for position, value in zip(positions, outputs, strict=True):
+        whole[position] = value
+    return whole
+
+
+def _chosen(
+    function: Callable[..., Any],
+    operands: Sequence[Variable | None],
+    attributes: Mapping[str, Any],
+    positions: Sequence[int],
+) -> list[Any]:
+    """Return the results of a function at positions."""
+    made = function(*operands, **attributes)
+    results = made if isinstance(made, list | tuple) else [made]
+    return [results[i] for i in positions]
+
+
+def _inner_operands(
+    operands: Sequence[Variable | None], given: Sequence[Variable]
+) -> list[Variable | None]:
+    """Return the operands with new variables in place of the given ones."""
+    is_input = {id(v) for v in given}
+    return [
+        v if v is None or id(v) not in is_input else marked(v.type(), narrow_type(v))
+        for v in operands
+    ]
+
+
+def _node(
+    node: ir.Node,
+    opset: int,
+    operands: Sequence[Variable | None],
+    inner: Sequence[Variable | None],
+    attributes: dict[str, Any],
+    positions: tuple[int, ...],
+) -> ImportedNode:
+    """Return the record of a node, from its operands and those of its expression."""
+    places = iter(range(len(operands)))
+    stored: tuple[int | Constant | None, ...] = tuple(
+        next(places) if v is not of else v for v, of in zip(inner, operands, strict=True)
+    )
+    since = _since(node, opset, operands)
+    narrow = tuple(map(narrow_type, operands))
+    if node.op_type in REDUCTIONS and not node.domain and "axes" in attributes:
+        # Axes are operands since: the files that are written have no older operators.
+        axes = np.asarray(attributes.pop("axes"), dtype="int64")
+        stored, since = (*stored, pt.constant(axes)), 13 if node.op_type == "ReduceSum" else 18
+        narrow = (*narrow, None)
+    return ImportedNode(
+        node.domain,
+        node.op_type,
+        since,
+        attributes,
+        stored,
+        len(node.outputs),
+        positions,
+        GUARDED in node.meta,
+        narrow,
+    )
 
 
 def _shared_key(node: ir.Node, opset: int, operands: Sequence[Variable | None]) -> Any:
@@ -295,13 +380,13 @@ def _is_kept_alone(
     attributes: Mapping[str, Any],
 ) -> bool:
     """Return whether a node is kept, and its expression depends on the types of operands alone."""
-    if not given or node.op_type not in _ALONE:
+    if not given or not (node.op_type in _ALONE or _is_padded_by_size(node, given[0], attributes)):
         return False
     if node.domain == MICROSOFT:
         return all(v.type.dtype in _OF_RUNTIME for v in given)
     if node.domain not in ("", "ai.onnx") or not _has_kernel(node, operands, attributes):
         return False
-    if node.op_type in ("Pad", "ReduceMean") and len(given) > 1:
+    if node.op_type in ("Pad", "ReduceMean", "Tile") and len(given) > 1:
         return False  # axes or numbers may be known outside
     # Layers that are trained share the steps of the result and of its gradient.
     return not (node.op_type in _RECURRENT and any(isinstance(v, SharedVariable) for v in given))
@@ -368,6 +453,8 @@ def _is_kept(
         return True
     if _is_padded_by_size(node, given[0], attributes):
         return True
+    if node.op_type == "ReduceSum" and _is_long_sum(given):
+        return True
     if is_whole(node):
         # Layers that are trained share the steps of the result and of its gradient.
         is_trained = any(isinstance(v, SharedVariable) for v in given)
@@ -385,6 +472,9 @@ def _has_kernel(
         # It returns other scores beside past keys, and takes no lengths with some masks.
         has_scores = len(node.outputs) > 3 and node.outputs[3].name != ""
         return not has_scores and not any(node.inputs[6:7])
+    if node.op_type == "Einsum":
+        # It rounds large integers.
+        return all(v is not None and v.type.dtype in ("float32", "float64") for v in operands)
     if node.op_type == "OneHot":
         return tuple(v.type.dtype for v in operands if v is not None) in _ONE_HOT
     if node.op_type == "MaxUnpool":
@@ -396,6 +486,13 @@ def _is_padded_by_size(node: ir.Node, x: Variable, attributes: Mapping[str, Any]
     """Return whether the padding of windows depends on sizes that are not known."""
     is_same = str(attributes.get("auto_pad", "")).startswith("SAME")
     return is_same and node.op_type in _WINDOWS and None in x.type.shape[2:]
+
+
+def _is_long_sum(given: Sequence[Variable]) -> bool:
+    """Return whether PyTensor's sum of float32 would be one of float64, as it may be long."""
+    shape = given[0].type.shape
+    is_short = None not in shape and np.prod(shape, dtype="int64") <= LONGEST_SHORT_SUM
+    return len(given) == 1 and given[0].type.dtype == "float32" and not is_short
 
 
 def _is_product_of_scales(node: ir.Node, given: Sequence[Variable]) -> bool:

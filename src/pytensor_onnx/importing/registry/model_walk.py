@@ -230,7 +230,7 @@ class ModelWalk:
             listed = list(results) if isinstance(results, list | tuple) else [results]
             return _with_dtypes(node, operands, listed, opset)
 
-        return kept_operators.imported(node, opset, operands, attributes, build)
+        return kept_operators.imported(node, opset, operands, attributes, build, found)
 
     def _defined(self, node: ir.Node, operands: Sequence[Any], opset: int) -> Sequence[Variable]:
         """Import an operator by the function that the standard defines it by."""

@@ -18,8 +18,8 @@ from pytensor.tensor.basic import Alloc, Join, MakeVector
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Argmax, Dot, Max
-from pytensor.tensor.shape import Reshape, Shape
-from pytensor.tensor.subtensor import Subtensor
+from pytensor.tensor.shape import Reshape, Shape_i
+from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import UnsupportedCase
@@ -69,10 +69,14 @@ class OperatorImport:
     function: Callable[..., Any]
     attributes: frozenset[str]
     facts: frozenset[str]
+    types: Callable[..., Sequence[TensorType] | None] | None = None
 
 
 def onnx_import[F: Callable[..., Any]](
-    *operators: str, since: int = 1, domain: str = ""
+    *operators: str,
+    since: int = 1,
+    domain: str = "",
+    types: Callable[..., Sequence[TensorType] | None] | None = None,
 ) -> Callable[[F], F]:
     """Register a function as the import of operators.
 
@@ -84,6 +88,10 @@ def onnx_import[F: Callable[..., Any]](
         First opset with this meaning; a later registration takes its place from its opset on.
     domain
         Domain of the operators.
+    types
+        Function of operands and attributes that returns the types of the results, where their
+        expression is large: it is then built when something needs it. None where it does not
+        know them.
 
     Examples
     --------
@@ -105,7 +113,9 @@ def onnx_import[F: Callable[..., Any]](
         attributes = frozenset(keywords - facts)
         for operator in operators:
             known = _IMPORTS[domain, operator]
-            known.append(OperatorImport(operator, domain, since, function, attributes, facts))
+            known.append(
+                OperatorImport(operator, domain, since, function, attributes, facts, types)
+            )
             known.sort(key=lambda entry: entry.since)
         return function
 
@@ -178,13 +188,10 @@ def _where(condition: Any, a: Any, b: Any) -> TensorVariable | None:
     size, zero = condition.owner.inputs
     while size.owner is not None and isinstance(size.owner.op, DimShuffle | MakeVector):
         size = size.owner.inputs[0]
-    of_shape = operands_of(size, Subtensor)
-    shape = operands_of(of_shape[0], Shape) if of_shape else None
-    filler = before_broadcast(a)
-    are_zero = all(
-        value is not None and not value.any() for value in map(known_values.known, (zero, filler))
-    )
-    return b if is_product and are_zero and shape is not None and shape[0] in factors else None
+    of_size = operands_of(size, Shape_i)
+    numbers = [known_values.known(before_broadcast(v)) for v in (zero, a)]
+    are_zero = all(value is not None and not value.any() for value in numbers)
+    return b if is_product and are_zero and of_size and of_size[0] in factors else None
 
 
 def _as_argmax(x: Any) -> Any:

@@ -15,11 +15,9 @@ import pytensor.scalar as ps
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.tensor.basic import MakeVector
-from pytensor.tensor.shape import Shape, Shape_i
-from pytensor.tensor.subtensor import Subtensor
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.importing.registry.known_values import Size, as_vector, known
+from pytensor_onnx.importing.registry.known_values import Size, as_vector, is_size, known
 from pytensor_onnx.operators.entries import MOVING
 from pytensor_onnx.rewriting.engine.predicates import elementwise
 
@@ -118,33 +116,6 @@ def _variable(array: Sizes, dtype: str) -> TensorVariable | None:
     if all(isinstance(v, int) for v in values):
         return pt.constant(np.asarray(values, dtype=dtype).reshape(array.shape))
     return None
-
-
-def is_size(variable: Any) -> bool:
-    """Return whether a 0-d variable is computed from sizes, and cannot be negative.
-
-    Examples
-    --------
-    >>> n = pt.matrix("x").shape[0]
-    >>> is_size(n), is_size(2 * n + 1), is_size(n - 1)
-    (True, True, False)
-    """
-    if isinstance(variable, int):
-        return variable >= 0
-    value = known(variable)
-    if value is not None:
-        return value.ndim == 0 and bool(value >= 0)
-    if variable.type.ndim or variable.owner is None:
-        return False
-    op, operands = variable.owner.op, variable.owner.inputs
-    if isinstance(op, Shape_i):
-        return True
-    if isinstance(op, Subtensor):
-        return isinstance(getattr(operands[0].owner, "op", None), Shape)
-    return elementwise(variable, _NOT_NEGATIVE) is not None and all(map(is_size, operands))
-
-
-_NOT_NEGATIVE = ps.Add | ps.Mul | ps.IntDiv | ps.Cast | ps.Mod | ps.Maximum | ps.Minimum
 
 
 def _gather(x: Sizes, indices: Sizes, *, axis: int = 0) -> Sizes:

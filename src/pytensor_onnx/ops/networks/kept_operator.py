@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,8 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import clone_replace
 from pytensor.tensor.rewriting.shape import ShapeFeature
 from pytensor.tensor.shape import Shape_i
+from pytensor.tensor.type import TensorType
+from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.operators.dims import Dim
 from pytensor_onnx.operators.inference import schema_of
@@ -47,6 +49,7 @@ UNCHANGED_SINCE = {
     ("", "ReverseSequence"): 10,
     ("", "ScatterElements"): 11,
     ("", "ScatterND"): 11,
+    ("", "Tile"): 6,
     ("ai.onnx.ml", "TreeEnsembleClassifier"): 1,
     ("ai.onnx.ml", "TreeEnsembleRegressor"): 1,
 }
@@ -73,6 +76,8 @@ _REDUCING = frozenset(
     {"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean"}
     | {"ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"}
 )
+
+_RECURRENT = frozenset({"DynamicQuantizeLSTM", "GRU", "LSTM", "RNN"})
 
 MICROSOFT = "com.microsoft"
 """Domain of ONNX Runtime's own operators."""
@@ -144,31 +149,54 @@ class KeptOperator(NetworkOp):
     ----------
     imported
         The node of the model.
-    inputs, outputs
-        The expression.
+    inputs
+        The inputs of the expression.
+    outputs
+        Its results, or a function that returns them.
+    types
+        The types of results that a function returns.
     """
 
     __props__ = ("imported",)
     _frozen: Any
 
     def __init__(
-        self, imported: ImportedNode, inputs: Sequence[Variable], outputs: Sequence[Variable]
+        self,
+        imported: ImportedNode,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable] | Callable[[], Sequence[Variable]],
+        types: Sequence[TensorType] = (),
     ) -> None:
         self.imported = imported
-        self._expression: Any = list(inputs), list(outputs)
+        self._expression: Any = list(inputs), outputs
         OpFromGraph.__init__(
             self,
-            *self._expression,
+            list(inputs),
+            [t() for t in types] if callable(outputs) else list(outputs),
             name=imported.operator,
             on_unused_input="ignore",
             fgraph=_LATER,
         )
 
     @property
+    def expression(self) -> tuple[Sequence[Variable], Sequence[Variable]]:
+        """The inputs of the expression and its results, which belong to this operation alone."""
+        if self._expression is None or callable(self._expression[1]):
+            inner = self.fgraph.unfreeze()
+            inputs: list[Variable] = [t() for t in self.input_types]
+            given = dict(zip(inner.inputs, inputs, strict=True))
+            return inputs, clone_replace(list(inner.outputs), given)
+        inputs, outputs = self._expression
+        return inputs, outputs
+
+    @property
     def fgraph(self) -> Any:
         """The inner graph, which exports and most rewrites do not need."""
         if self._frozen is _LATER:
-            self._frozen = construct_nominal_fgraph(*self._expression).freeze()
+            inputs, outputs = self._expression
+            if callable(outputs):
+                outputs = map(_of_type, outputs(), self.output_types)
+            self._frozen = construct_nominal_fgraph(inputs, list(outputs)).freeze()
             self._expression = None
         return self._frozen
 
@@ -264,9 +292,13 @@ class KeptOperator(NetworkOp):
     def _dims(self, build: Builder, position: int, inputs: Sequence[ir.Value]) -> list[Dim]:
         """Return the dimensions of a result: sizes, names of those of the inputs, or new names."""
         dims: list[Dim] = list(self.output_types[position].shape)
-        if self._is_sized_as_first(position):
+        axes = self.axes_of_first(position)
+        if axes is not None:
             first = build.dims(inputs[0])
-            return [first[axis] if d is None else d for axis, d in enumerate(dims)]
+            return [
+                first[axis] if d is None and axis is not None else d
+                for axis, d in zip(axes, dims, strict=True)
+            ]
         inner = self.fgraph.unfreeze()
         result = inner.outputs[position]
         if None in dims:
@@ -278,19 +310,29 @@ class KeptOperator(NetworkOp):
                     dims[axis] = build.dims(inputs[source])[owner.op.i]
         return [build.scope.dims.computed(self.operator.lower()) if d is None else d for d in dims]
 
-    def _is_sized_as_first(self, position: int) -> bool:
-        """Return whether axes of unknown sizes of a result are those of the first operand."""
+    def axes_of_first(self, position: int) -> Sequence[int | None] | None:
+        """Return the axes of the first operand that open axes of a result have the size of.
+
+        None if a result has an open axis of another size.
+        """
         if self.imported.operands[:1] != (0,):
-            return False
+            return None
         first, result = self.input_types[0].shape, self.output_types[position].shape
+        axes: Sequence[int | None] = range(len(result))
         if self.operator in _REDUCING or self.operator == "MatMulInteger":
             # Axes that are reduced have size one, and columns of a constant matrix are known.
             rest = self.imported.operands[1:2]
             is_constant = all(isinstance(v, Constant) and v.type.ndim <= 2 for v in rest)
-            return len(first) == len(result) > 1 and is_constant
-        if self.operator == "Pad":
-            return self._leaves_open_axes(result)
-        return self.operator in _SIZED_AS_FIRST
+            is_sized = len(first) == len(result) > 1 and is_constant
+        elif self.operator == "Pad":
+            is_sized = self._leaves_open_axes(result)
+        elif self.operator in _RECURRENT:
+            axes = (0, None, 1, None) if len(result) > 3 else (None, 1, None)
+            is_sized = not self.imported.attributes.get("layout")
+        else:
+            is_sized = self.operator in _SIZED_AS_FIRST
+        is_open = any(n is None and axis is None for n, axis in zip(result, axes, strict=True))
+        return axes if is_sized and not is_open else None
 
     def _leaves_open_axes(self, result: Sequence[int | None]) -> bool:
         """Return whether numbers of a Pad are zero along the axes of unknown sizes."""
@@ -303,14 +345,15 @@ class KeptOperator(NetworkOp):
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         """Return the sizes of the results, without a walk over the expression where it can be."""
-        if not all(map(self._is_sized_as_first, range(len(node.outputs)))):
+        axes = [self.axes_of_first(position) for position in range(len(node.outputs))]
+        if None in axes:
             return super().infer_shape(node, shapes)
         return [
             tuple(
                 shapes[0][axis] if size is None else pt.constant(size, dtype="int64")
-                for axis, size in enumerate(v.type.shape)
+                for axis, size in zip(own or (), v.type.shape, strict=True)
             )
-            for v in node.outputs
+            for own, v in zip(axes, node.outputs, strict=True)
         ]
 
     def inner_operands(self, operands: Sequence[ir.Value | None]) -> list[ir.Value]:
@@ -331,6 +374,12 @@ class KeptOperator(NetworkOp):
         short = {k: v for k, v in given if not isinstance(v, np.ndarray)}
         options = ", ".join(f"{name}={value}" for name, value in short.items())
         return f"{self.operator}{{{options if len(options) <= _LONGEST else '...'}}}"
+
+
+def _of_type(result: Any, of: TensorType) -> TensorVariable:
+    """Return a result with the dtype and the known sizes of a type."""
+    value = result if result.type.dtype == of.dtype else result.astype(of.dtype)
+    return value if of.is_super(value.type) else pt.specify_shape(value, of.shape)
 
 
 def is_imported(node: Apply) -> bool:

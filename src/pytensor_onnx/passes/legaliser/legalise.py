@@ -290,16 +290,14 @@ class Chooser:
             return self._define(node, dtype, "more accurate")
         if (
             not isinstance(treatment, Decomposition)
-            or (treatment.of_non_finite and self._is_taken_as_finite(node))
+            or (treatment.of_non_finite and self.assume_finite)
+            # Operators of an imported model had no guards around them there.
+            or ((treatment.of_non_finite or treatment.of_kernel) and is_imported(node))
             or not treatment.condition(node)
             or (treatment.of_kernel and not self._has_kernel(node, dtype))
         ):
             return None, ""
         return treatment.form, _filled_in(treatment.change, node.op_type, dtype)
-
-    def _is_taken_as_finite(self, node: ir.Node) -> bool:
-        """Return whether to leave out a guard: operators of an imported model had none there."""
-        return self.assume_finite or is_imported(node)
 
     def _define(self, node: ir.Node, dtype: ir.DataType, reason: str) -> Choice:
         """Return the definition of an operator, or the fallback of a node."""
