@@ -1,5 +1,7 @@
 """Operators of the ONNX draft as functions, against JAX."""
 
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import ml_dtypes
@@ -7,6 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from click.testing import CliRunner
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from scipy.special import erfinv
@@ -14,6 +17,7 @@ from scipy.special import erfinv
 from pytensor_onnx import from_onnx
 from pytensor_onnx.catalogue import build_catalogue
 from pytensor_onnx.catalogue.draft import MOST, draft_domain, element_type
+from pytensor_onnx.cli.app import app
 
 UNUSED = [""] * (MOST - 3)
 """Outputs of a split that nobody reads: ONNX Runtime wants all outputs of a function named."""
@@ -189,3 +193,13 @@ def test_numbers_of_bfloat16_are_those_of_jax() -> None:
     for results in both(model, "bfloat16"):
         for values, expected in zip(results, exact, strict=True):
             np.testing.assert_array_equal(values, np.asarray(expected, "float32"))
+
+
+def test_the_command_counts_the_operators(tmp_path: Path) -> None:
+    file = tmp_path / "prng.onnx"
+    result = CliRunner().invoke(app, ["catalogue", "--only", "draft", "-o", str(file)])
+    assert result.exit_code == 0, result.output
+    functions = onnx.load(file).functions
+    count = sum(f.domain.startswith("pytensor.draft_") for f in functions)
+    assert f"{count} functions" in result.output
+    assert count > 90

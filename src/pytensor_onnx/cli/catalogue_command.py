@@ -21,7 +21,8 @@ from pytensor_onnx.cli.terminal import print_json
     "--only",
     metavar="NAME,NAME",
     default="",
-    help="Distributions, bijectors, families or functions, such as normal,gamma. [default: all]",
+    help="Distributions, bijectors, families or functions, such as normal,gamma; draft for the "
+    "operators of ONNX's draft. [default: all]",
 )
 @click.option(
     "--dtype",
@@ -62,7 +63,8 @@ def catalogue(
         if vectors is not None:
             for one in made:
                 write_vectors(one, vectors / one.dtype / one.entry.name)
-    public = sum(f.domain.startswith("pytensor.prob.") for f in library.functions)
+    domains = ("pytensor.prob.", "pytensor.draft_")
+    public = sum(f.domain.startswith(domains) for f in library.functions)
     if as_json:
         listed = {f.name: f.domain for f in library.functions}
         print_json({"file": str(output), "functions": public, "names": listed})
