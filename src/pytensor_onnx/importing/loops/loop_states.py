@@ -500,7 +500,14 @@ def most_added(number: Size, before: Variable, varying: Sequence[Variable]) -> S
         if len(of_number) != 1 or set(varying) & set(ancestors(rest)):
             return None
         added = most_added(of_number[0], before, varying)
-        return None if added is None else sum((_as_size(v) for v in rest), added)
+        if added is None:
+            return None
+        more = [_as_size(v) for v in rest]
+        return (
+            more[0]
+            if isinstance(added, int) and added == 0 and len(more) == 1
+            else sum(more, added)
+        )
     return None
 
 
