@@ -72,6 +72,11 @@ STEPS = {
         "t = SequenceInsert(s, v)"
     ),
     "the last element is removed": looping(ON + "t = SequenceErase(s)", first=SPLIT),
+    "a list that begins again when it is full": looping(
+        ON + ROW + "two = Constant<value_int=2>() l = SequenceLength(s) g = Equal(l, two) "
+        "e = If(g) <then_branch = a () => (seq(float) t1) { t1 = SequenceEmpty() },"
+        " else_branch = b () => (seq(float) t2) { t2 = Identity(s) }> t = SequenceInsert(e, v)"
+    ),
     "a loop within appends to the same list": looping(
         ON + "t = Loop(n, c, s) <body = e (int64 j, bool c2, seq(float) u) => "
         "(bool d2, seq(float) w) { d2 = Identity(c2) v = Gather<axis=0>(x, j) w2 = Mul(v, v) "

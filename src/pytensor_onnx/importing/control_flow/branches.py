@@ -70,11 +70,14 @@ def _in_one_form(condition: Variable, a: Any, b: Any) -> tuple[Any, Any]:
     if are_lists and len(a.variables) == len(b.variables):
         return a, b
     filled = a if a.variables else b
-    lists = [v.stacked() if v.variables else StackedList(filled.stacked().rows[:0]) for v in (a, b)]
+    none = pt.constant(0, dtype="int64")
+    lists = [
+        v.stacked() if v.variables else StackedList(filled.stacked().rows[:0], none) for v in (a, b)
+    ]
     rows = [v.rows for v in lists]
     check_rows(rows)
     length = None
-    if any(v.length is not None for v in lists):
+    if any(v.length not in (None, none) for v in lists):
         # The state of a loop needs its number of elements, which has a bound. It is chosen alone,
         # as PyTensor's gradient takes no choice of integers among floats.
         counts = [pt.as_tensor(v.count, dtype="int64") for v in lists]

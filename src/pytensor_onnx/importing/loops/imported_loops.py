@@ -140,27 +140,34 @@ def _traced(states: Sequence[Any], body: Body, limit: Size, *, is_quiet: bool) -
         else in_form([v], map(variable_of, flat([v])))[0]
         for v in states
     ]
-    results, likes = None, {}
-    if not all(isinstance(v, TensorVariable) for v in states):
-        results = body.attempt(index, on, *own)
+    has_arrays = all(isinstance(v, TensorVariable) for v in states)
+    results = body(index, on, *own) if has_arrays else body.attempt(index, on, *own)
+    likes: dict[int, TensorVariable] = {}
+    while not has_arrays:
+        # A sequence that becomes an array may be handed on to another one.
         afters = [None] * len(states) if results is None else results[1 : 1 + len(states)]
         try:
-            likes = {
+            found = {
                 i: _element(v, after, body.graph.inputs[2 + i])
                 for i, (v, before, after) in enumerate(zip(states, own, afters, strict=True))
-                if not isinstance(v, TensorVariable) and not _is_kept(before, after)
+                if i not in likes
+                and not isinstance(v, TensorVariable)
+                and not _is_kept(before, after)
             }
         except UnsupportedCase:
             if is_quiet:
                 return None
             raise
-        for i, like in likes.items():
+        for i, like in found.items():
             array = pt.tensor(dtype=like.type.dtype, shape=(None, *like.type.shape))
             own[i] = StackedList(array, pt.lscalar())
-    if results is None or likes:
+        if results is not None and not found:
+            break
+        likes.update(found)
         results = body.attempt(index, on, *own) if is_quiet else body(index, on, *own)
-    if results is None:
-        return None
+        if results is None:
+            return None
+    assert results is not None
     goes_on, afters = results[0], results[1 : 1 + len(states)]
     is_counted = (value := known(goes_on)) is not None
     if value is not None and not value.item():
@@ -333,8 +340,9 @@ def _until_its_end(
     found = _scanned(numbered, [], states, body.captured, None, count)
     firsts = [state.result(state.first, (), None) if is_kept(state) else None for state in states]
     # The last state is read by its position, as all others would be allocated.
-    chosen = ifelse(starts, flat(found), flat(firsts))
-    return in_form(found, chosen)
+    pairs = zip(flat(found), flat(firsts), strict=True)
+    # PyTensor's gradient takes no choice of integers among floats.
+    return in_form(found, [ifelse(starts, a, b) for a, b in pairs])
 
 
 def _unrolled(count: int, states: Sequence[Any], body: Body) -> list[Any]:
