@@ -36,11 +36,11 @@ static void shape_operand(Array *array, const char *name, int i, int64_t n, int6
   if (!is_vector) array->shape[axes + 1] = columns;
 }
 
-/* A key of two words, and a length, or counters of one or four words. */
+/* A key of two words or a state of three, and a length, or counters of one or four words. */
 static void shape_of_cipher(Array *array, const Kernel *kernel, int i, int64_t n) {
-  array->dtype = kernel->operand_dtype;
+  array->dtype = operand_dtype(kernel, kernel->operand_dtype, (size_t)i);
   array->rank = i == 0 ? 1 : kernel->sized_by ? 0 : kernel->operand_dtype == UINT64 ? 1 : 2;
-  array->shape[0] = i == 0 ? 2 : n;
+  array->shape[0] = i ? n : kernel->second_operand ? 3 : 2;
   array->shape[1] = 4;
 }
 
@@ -55,7 +55,7 @@ static void run_kernel(const char *name, int64_t n, int64_t batch, int kind) {
     else shape_operand(&in[i], name, i, n, batch);
     allocate(&in[i], n, kind);
     for (int64_t k = 0; kernel->operand_dtype && k < in[i].size; k++) {
-      ((int64_t *)in[i].data)[k] = kernel->sized_by && i ? 100 * n : k - 1;
+      ((int64_t *)in[i].data)[k] = kernel->sized_by && i ? 100 * n + n % 2 : k - 1;
     }
   }
   const char *problem = kernel->infer(kernel, in, out, &bytes);

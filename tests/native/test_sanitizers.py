@@ -13,7 +13,7 @@ HERE = Path(__file__).parent
 SOURCES = [
     HERE.parents[1] / "native" / name
     for name in (
-        *("kernels.c", "ciphers.c", "elementwise.c", "linalg.c", "eigen.c", "schur.c"),
+        *("kernels.c", "ciphers.c", "draws.c", "elementwise.c", "linalg.c", "eigen.c", "schur.c"),
         "special.c",
     )
 ]
