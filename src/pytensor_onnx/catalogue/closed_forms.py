@@ -68,16 +68,29 @@ def _positive(value: V, *_: V) -> V:
     return value >= 0.0
 
 
-def _at_least_zero(value: V) -> V:
+def at_least_zero(value: V) -> V:
+    """Return values of the support, and zero for negative ones."""
     return pt.maximum(value, 0.0)
+
+
+_SERIES = [(-1.0) ** k / (k + 1.0) for k in range(12)]
+"""Coefficients of log(1 + u) / u, which are enough below 0.03 in float64."""
 
 
 def _shaped(z: V, xi: V) -> V:
     """Return log(1 + xi z) / xi, which is z for the shape zero, and infinite out of the support."""
-    safe = pt.switch(pt.eq(xi, 0.0), 1.0, xi)
-    inside = pt.maximum(xi * z, -1.0)
-    outside = pt.switch(xi * z <= -1.0, pt.switch(xi < 0.0, np.inf, -np.inf), 0.0)
-    return pt.switch(pt.eq(xi, 0.0), z, pt.switch(xi * z <= -1.0, outside, pt.log1p(inside) / safe))
+    u = xi * z
+    # The derivative by the shape has few digits near zero, and none at it.
+    is_small = abs(u) < 0.03
+    small = pt.switch(is_small, u, 0.0)
+    series = _SERIES[-1]
+    for coefficient in reversed(_SERIES[:-1]):
+        series = series * small + coefficient
+    safe = pt.switch(is_small, 1.0, xi)
+    inside = pt.switch(is_small | (u <= -1.0), 1.0, u)
+    outside = pt.switch(xi < 0.0, np.inf, -np.inf)
+    shaped = pt.switch(is_small, z * series, pt.log1p(inside) / safe)
+    return pt.switch(u <= -1.0, outside, shaped)
 
 
 def _unshaped(y: V, xi: V) -> V:
@@ -87,20 +100,20 @@ def _unshaped(y: V, xi: V) -> V:
 
 
 def _maxwell_tail(value: V, sigma: V) -> Tail:
-    squares = 0.5 * (_at_least_zero(value) / sigma) ** 2
+    squares = 0.5 * (at_least_zero(value) / sigma) ** 2
     shape = pt.full_like(squares, 1.5)
     lower, upper = pt.gammainc(shape, squares), pt.gammaincc(shape, squares)
     return smaller(pt.log(lower), pt.log(upper))
 
 
-def _ratio_tail(share: V, rest: V, a: V, b: V) -> Tail:
+def ratio_tail(share: V, rest: V, a: V, b: V) -> Tail:
     """Return the tail of a beta number, by it and one minus it."""
     return smaller(pt.log(pt.betainc(a, b, share)), pt.log(pt.betainc(b, a, rest)))
 
 
 def _beta_prime_tail(value: V, a: V, b: V) -> Tail:
-    x = _at_least_zero(value)
-    return _ratio_tail(x / (1.0 + x), 1.0 / (1.0 + x), a, b)
+    x = at_least_zero(value)
+    return ratio_tail(x / (1.0 + x), 1.0 / (1.0 + x), a, b)
 
 
 def _log_beta(a: V, b: V) -> V:
@@ -121,7 +134,7 @@ def _f_log_prob(x: V, n: V, m: V) -> V:
 
 
 def _log_logistic_tail(x: V, alpha: V, beta: V) -> Tail:
-    y = beta * pt.log(_at_least_zero(x) / alpha)
+    y = beta * pt.log(at_least_zero(x) / alpha)
     return smaller(-pt.softplus(-y), -pt.softplus(y))
 
 
@@ -133,11 +146,18 @@ def _secant_tail(value: V, mu: V, sigma: V) -> Tail:
 def _log_uniform_tail(x: V, lower: V, upper: V) -> Tail:
     inner = pt.clip(x, lower, upper)
     whole = pt.log(upper / lower)
-    return smaller(pt.log(pt.log(inner / lower) / whole), pt.log(pt.log(upper / inner) / whole))
+    below, above = pt.log1p((inner - lower) / lower), pt.log1p((upper - inner) / inner)
+    return smaller(pt.log(below / whole), pt.log(above / whole))
+
+
+def _half_logistic_tail(value: V, sigma: V) -> Tail:
+    z = at_least_zero(value) / sigma
+    upper = np.log(2.0) - z - pt.log1p(pt.exp(-z))
+    return smaller(pt.log(pt.tanh(0.5 * z)), upper)
 
 
 def _levy_tail(value: V, mu: V, c: V) -> Tail:
-    root = pt.sqrt(0.5 * c / _at_least_zero(value - mu))
+    root = pt.sqrt(0.5 * c / at_least_zero(value - mu))
     return smaller(
         pt.log(pt.erfcx(root)) - root * root,
         pt.log(pt.erf(root)),
@@ -148,7 +168,7 @@ CLOSED_FORMS: dict[str, Mapping[str, Form]] = {
     "Rayleigh": _forms(
         _positive,
         lambda x, s: pt.log(x / s) - pt.log(s) - 0.5 * (x / s) ** 2,
-        lambda x, s: of_survival(-0.5 * (_at_least_zero(x) / s) ** 2),
+        lambda x, s: of_survival(-0.5 * (at_least_zero(x) / s) ** 2),
         lambda p, s: s * pt.sqrt(2.0 * log_gap(p)),
         lambda s: s * np.sqrt(0.5 * np.pi),
     ),
@@ -170,7 +190,7 @@ CLOSED_FORMS: dict[str, Mapping[str, Form]] = {
     "Frechet": _forms(
         _positive,
         lambda x, a, s: pt.log(a / s) - (a + 1.0) * pt.log(x / s) - (x / s) ** -a,
-        lambda x, a, s: of_probability(-((_at_least_zero(x) / s) ** -a)),
+        lambda x, a, s: of_probability(-((at_least_zero(x) / s) ** -a)),
         lambda p, a, s: s * (-pt.log(p)) ** (-1.0 / a),
         lambda a, s: pt.switch(a > 1.0, s * pt.gamma(1.0 - 1.0 / pt.maximum(a, 1.0)), np.inf),
     ),
@@ -185,13 +205,13 @@ CLOSED_FORMS: dict[str, Mapping[str, Form]] = {
     "GeneralizedPareto": _forms(
         lambda x, s, xi: (x >= 0.0) & (xi * x > -s),
         lambda x, s, xi: -pt.log(s) - (1.0 + xi) * _shaped(x / s, xi),
-        lambda x, s, xi: of_survival(-_shaped(_at_least_zero(x) / s, xi)),
+        lambda x, s, xi: of_survival(-_shaped(at_least_zero(x) / s, xi)),
         lambda p, s, xi: s * _unshaped(log_gap(p), xi),
     ),
     "Lomax": _forms(
         _positive,
         lambda x, a, lam: pt.log(a / lam) - (a + 1.0) * pt.log1p(x / lam),
-        lambda x, a, lam: of_survival(-a * pt.log1p(_at_least_zero(x) / lam)),
+        lambda x, a, lam: of_survival(-a * pt.log1p(at_least_zero(x) / lam)),
         lambda p, a, lam: lam * pt.expm1(log_gap(p) / a),
         lambda a, lam: pt.switch(a > 1.0, lam / (a - 1.0), np.inf),
     ),
@@ -207,7 +227,7 @@ CLOSED_FORMS: dict[str, Mapping[str, Form]] = {
     "Gompertz": _forms(
         _positive,
         lambda x, eta, b: pt.log(eta / b) + x / b - eta * pt.expm1(x / b),
-        lambda x, eta, b: of_survival(-eta * pt.expm1(_at_least_zero(x) / b)),
+        lambda x, eta, b: of_survival(-eta * pt.expm1(at_least_zero(x) / b)),
         lambda p, eta, b: b * pt.log1p(log_gap(p) / eta),
     ),
     "HyperbolicSecant": _forms(
@@ -216,15 +236,15 @@ CLOSED_FORMS: dict[str, Mapping[str, Form]] = {
             -abs(x - mu) / s - pt.log1p(pt.exp(-2.0 * abs(x - mu) / s)) + pt.log(2.0 / (np.pi * s))
         ),
         _secant_tail,
-        lambda p, mu, s: mu + s * pt.log(pt.tan(0.5 * np.pi * p)),
+        lambda p, mu, s: (
+            mu + pt.switch(p < 0.5, s, -s) * pt.log(pt.tan(0.5 * np.pi * pt.minimum(p, 1.0 - p)))
+        ),
         lambda mu, s: mu + 0.0 * s,
     ),
     "HalfLogistic": _forms(
         _positive,
         lambda x, s: np.log(2.0) - pt.log(s) - x / s - 2.0 * pt.log1p(pt.exp(-x / s)),
-        lambda x, s: of_survival(
-            np.log(2.0) - _at_least_zero(x) / s - pt.log1p(pt.exp(-_at_least_zero(x) / s))
-        ),
+        _half_logistic_tail,
         lambda p, s: s * (pt.log1p(p) + log_gap(p)),
         lambda s: s * np.log(4.0),
     ),

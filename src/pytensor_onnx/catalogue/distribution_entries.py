@@ -143,7 +143,7 @@ def _gradient(
         f"Derivatives of LogProb by its operands, in their common shape ({of.name}).",
         inputs,
         outputs,
-        make,
+        of.formulas.get("LogProbGrad") or make,
     )
 
 

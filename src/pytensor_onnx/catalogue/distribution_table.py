@@ -17,6 +17,7 @@ from pytensor_onnx.catalogue.further_functions import (
     DISCRETE_FORMULAS,
     Functions,
 )
+from pytensor_onnx.catalogue.stable_tails import STABLE_TAILS
 
 FORMULAS = CONTINUOUS_FORMULAS | DISCRETE_FORMULAS | CLOSED_FORMS
 REAL, POSITIVE, UNIT = "real", "positive", "in (0, 1)"
@@ -70,7 +71,7 @@ class Distribution:
     @property
     def formulas(self) -> Functions:
         """Functions that PyMC lacks or derives with fewer digits, by the ends of their names."""
-        return FORMULAS.get(self.name, {})
+        return {**FORMULAS.get(self.name, {}), **STABLE_TAILS.get(self.name, {})}
 
     def dist(self, *parameters: V, **options: Any) -> V:
         """Return the random variable of PyMC."""

@@ -113,7 +113,28 @@ class Entry:
             return f"{error:.3g} ulp, against mpmath in the regions of the accuracy table"
         if dtype not in found:
             return ""
-        return f"{found[dtype]:.0e} of the result or of 1, if larger, against mpmath at 36 points"
+        points = f"against mpmath at {found['points']} points"
+        if not found[dtype]:
+            return f"none, {points}"
+        text = f"{found[dtype]:.1e} {self.unit}, {points}"
+        return f"{text}, but for probabilities that underflow" if "underflow" in found else text
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether errors are relative to results, which are positive and may be small."""
+        return self.outputs[0].name in ("probability", "variance")
+
+    @property
+    def is_of_matrices(self) -> bool:
+        """Whether errors are relative to the largest element of a result."""
+        return self.family == "matrices" and bool(self.outputs[-1].core)
+
+    @property
+    def unit(self) -> str:
+        """The number that errors are relative to, in words for readers."""
+        if self.is_of_matrices:
+            return "of the largest element"
+        return "of the result" if self.is_relative else "of the result or of 1, if larger"
 
 
 @cache

@@ -300,6 +300,16 @@ def _discrete_weibull(value: V, q: V, beta: V) -> V:
     return pt.log(q) * real(pt.maximum(value + 1, 0)) ** beta
 
 
+def _discrete_weibull_log_prob(value: V, q: V, beta: V) -> V:
+    k = real(pt.maximum(value, 1))
+    power = k**beta
+    is_zero = value <= 0
+    start = pt.switch(is_zero, 0.0, power)
+    step = pt.switch(is_zero, 1.0, power * pt.expm1(beta * pt.log1p(1.0 / k)))
+    log_prob = start * pt.log(q) + pt.log1mexp(step * pt.log(q))
+    return pt.switch(value < 0, -np.inf, log_prob)
+
+
 def _inflated(survival: Callable[..., V]) -> Callable[..., V]:
     def log_survival(value: V, psi: V, *parameters: V) -> V:
         return pt.switch(value < 0, 0.0, pt.log(psi) + survival(value, *parameters))
@@ -331,6 +341,7 @@ DISCRETE_FORMULAS: dict[str, Functions] = {
     },
     "HyperGeometric": by_sums(_hyper_geometric, lambda size, k, n: pt.minimum(k, n)),
     "DiscreteWeibull": {
+        "LogProb": _discrete_weibull_log_prob,
         "LogSurvival": _discrete_weibull,
         "Icdf": by_search(pm.DiscreteWeibull, ("q", "beta")),
     },

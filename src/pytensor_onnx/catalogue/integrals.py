@@ -124,9 +124,36 @@ def von_mises(value: V, mu: V, kappa: V) -> Tail:
     tail = pt.switch(y > 0.0, here - beyond, lower)
     is_lower = pt.eq(y <= 0.0, mu >= 0.0)
     within = pt.log(pt.clip(tail, 0.0, 1.0))
-    outside = pt.switch(value < -np.pi, -np.inf, 0.0)
-    is_outside = abs(value) > np.pi
-    return Tail(pt.switch(is_outside, outside, within), is_outside | is_lower)
+    # The sides cancel near the ends, whose distance has the digits of pi in two parts.
+    high_part = np.asarray(np.pi, value.type.dtype)
+    low_part = np.asarray(np.pi - np.float64(high_part) + _REST * (high_part.itemsize == 8))
+    # Without the bounds between them, the two constants would be added first.
+    gap = pt.clip(high_part - abs(value), 0.0, _NEAR)
+    is_near, is_below = gap < _NEAR, value < 0.0
+    gap = pt.maximum(gap + low_part.astype(value.type.dtype), 0.0)
+    near = _near_end(gap, pt.switch(is_below, mu, -mu), kappa)
+    return Tail(pt.switch(is_near, near, within), pt.switch(is_near, is_below, is_lower))
+
+
+_REST = 1.2246467991473532e-16
+"""The number pi without the one of float64."""
+
+_NEAR = 0.1
+"""Largest distance of an angle from the end, which is narrow for 64 nodes."""
+
+
+def _near_end(gap: V, mu: V, kappa: V) -> V:
+    """Return the logarithm of the probability within a distance of -pi."""
+    inner = integral(
+        lambda s, gap, mu, kappa: pt.exp(
+            2.0 * kappa * pt.sin(0.5 * (s + gap) - mu) * pt.sin(0.5 * (s - gap))
+        ),
+        pt.zeros_like(gap),
+        gap,
+        *(gap, mu, kappa),
+    )
+    cosine = pt.cos(0.5 * (gap - mu))
+    return pt.log(inner / (2.0 * np.pi * scaled_i0(kappa))) - 2.0 * kappa * cosine * cosine
 
 
 def quantile(
