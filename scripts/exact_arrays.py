@@ -118,6 +118,15 @@ def auto_regression(value: Vector, rho: Vector, sigma: Any) -> Any:
     )
 
 
+def garch(value: Vector, omega: Any, alpha: Any, beta: Any, initial_vol: Any) -> Any:
+    """Return the log-density of a series whose variance follows from the values before."""
+    total, variance = mp.mpf(0), initial_vol**2
+    for x in value:
+        total += log_normal_density(x, 0, mp.sqrt(variance))
+        variance = omega + alpha * x**2 + beta * variance
+    return total
+
+
 VECTORS: dict[str, Form] = {
     "MvNormal": mv_normal,
     "MvStudentT": mv_student_t,
@@ -130,6 +139,7 @@ VECTORS: dict[str, Form] = {
     "LKJCholesky": lkj_cholesky,
     "GaussianRandomWalk": random_walk,
     "AR": auto_regression,
+    "GARCH11": garch,
 }
 """Log-densities of vectors, matrices and series."""
 

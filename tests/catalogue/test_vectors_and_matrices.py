@@ -117,6 +117,38 @@ def test_series_have_the_density_of_their_steps() -> None:
     assert_mean((steps - 0.25) ** 2, 0.5625)
 
 
+@pytest.mark.parametrize("t", [1, 2, 6])
+def test_series_of_values_before_have_their_moments(t: int) -> None:
+    rho, init = np.array([0.5, -0.25]), np.array([1.0, 2.0])
+    values = drawn("AR", t, rho, 0.75, init)
+    assert values.shape == (20_000, t)
+    assert (values[:, :2] == init[:t]).all()
+    if t > 2:
+        errors = values[:, 2:] - 0.5 * values[:, 1:-1] + 0.25 * values[:, :-2]
+        assert_mean(errors, 0.0)
+        assert_mean(errors**2, 0.5625)
+        assert_mean(errors[:, 1:] * errors[:, :-1], 0.0)
+
+
+def test_series_have_the_variances_of_the_values_before() -> None:
+    omega, alpha, beta, initial = 0.5, 0.25, 0.5, 1.5
+    of = (omega, alpha, beta, initial)
+    series = np.random.default_rng(1).normal(size=(3, 7))
+    (found,) = called("GARCH11LogProb", series, *of)
+    reference = pm.GARCH11.dist(
+        omega=omega, alpha_1=alpha, beta_1=beta, initial_vol=initial, steps=6
+    )
+    exact = [pm.logp(reference, x).eval() for x in series]
+    np.testing.assert_allclose(found, exact, 1e-12)
+    values = drawn("GARCH11", 4, *of)
+    variance = np.full(len(values), initial**2)
+    for x in values.T:
+        assert_mean(x**2 / variance, 1.0)
+        assert_mean(x, 0.0)
+        variance = omega + alpha * x**2 + beta * variance
+    assert called("GARCH11Random", STATE, [0], 3, *of)[0].shape == (0, 3)
+
+
 @pytest.mark.parametrize("batch", [(), (2,), (2, 0), (3, 2)])
 def test_batches_of_matrices(batch: tuple[int, ...]) -> None:
     rng = np.random.default_rng(2)

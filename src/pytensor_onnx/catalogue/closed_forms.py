@@ -100,10 +100,10 @@ def _unshaped(y: V, xi: V) -> V:
 
 
 def _maxwell_tail(value: V, sigma: V) -> Tail:
-    squares = 0.5 * (at_least_zero(value) / sigma) ** 2
-    shape = pt.full_like(squares, 1.5)
-    lower, upper = pt.gammainc(shape, squares), pt.gammaincc(shape, squares)
-    return smaller(pt.log(lower), pt.log(upper))
+    y = at_least_zero(value) / (np.sqrt(2.0) * sigma)
+    squares = y * y
+    upper = pt.log(pt.erfcx(y) + (2.0 / np.sqrt(np.pi)) * y) - squares
+    return smaller(pt.log(pt.gammainc(pt.full_like(squares, 1.5), squares)), upper)
 
 
 def ratio_tail(share: V, rest: V, a: V, b: V) -> Tail:
@@ -140,7 +140,11 @@ def _log_logistic_tail(x: V, alpha: V, beta: V) -> Tail:
 
 def _secant_tail(value: V, mu: V, sigma: V) -> Tail:
     z = (value - mu) / sigma
-    return Tail(pt.log(pt.arctan(pt.exp(-abs(z))) * (2.0 / np.pi)), z < 0.0)
+    distance = abs(z)
+    near = pt.log(pt.arctan(pt.exp(-pt.minimum(distance, 20.0))) * (2.0 / np.pi))
+    # The angle of a small tangent is the tangent.
+    far = np.log(2.0 / np.pi) - distance
+    return Tail(pt.switch(distance < 20.0, near, far), z < 0.0)
 
 
 def _log_uniform_tail(x: V, lower: V, upper: V) -> Tail:

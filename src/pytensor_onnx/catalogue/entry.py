@@ -116,13 +116,17 @@ class Entry:
         points = f"against mpmath at {found['points']} points"
         if not found[dtype]:
             return f"none, {points}"
-        text = f"{found[dtype]:.1e} {self.unit}, {points}"
-        return f"{text}, but for probabilities that underflow" if "underflow" in found else text
+        return f"{found[dtype]:.1e} {self.unit}, {points}"
 
     @property
     def is_relative(self) -> bool:
         """Whether errors are relative to results, which are positive and may be small."""
         return self.outputs[0].name in ("probability", "variance")
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether errors are those of the probability for which an integer is the quantile."""
+        return self.outputs[0].dtype == "int64"
 
     @property
     def is_of_matrices(self) -> bool:
@@ -134,6 +138,8 @@ class Entry:
         """The number that errors are relative to, in words for readers."""
         if self.is_of_matrices:
             return "of the largest element"
+        if self.is_integer:
+            return "of the probability"
         return "of the result" if self.is_relative else "of the result or of 1, if larger"
 
 

@@ -11,7 +11,14 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable as V
 
-from pytensor_onnx.catalogue.integrals import Tail, quantile, rice, skew_normal, von_mises
+from pytensor_onnx.catalogue.integrals import (
+    Tail,
+    log_gamma_tails,
+    quantile,
+    rice,
+    skew_normal,
+    von_mises,
+)
 from pytensor_onnx.functions.loops import iterate
 
 Functions = Mapping[str, Callable[..., V]]
@@ -283,7 +290,8 @@ def _above(value: V, survival: V) -> V:
 
 
 def _poisson(value: V, mu: V) -> V:
-    return _above(value, pt.gammainc(real(pt.maximum(value, 0)) + 1.0, mu))
+    lower, _ = log_gamma_tails(real(pt.maximum(value, 0)) + 1.0, mu)
+    return pt.switch(value < 0, 0.0, lower)
 
 
 def _binomial(value: V, n: V, p: V) -> V:

@@ -44,6 +44,29 @@ class Tail(NamedTuple):
         return pt.switch(self.is_lower, pt.log1mexp(tail), tail)
 
 
+def log_gamma_tails(a: V, x: V) -> tuple[V, V]:
+    """Return the logarithms of the incomplete gamma functions, also where they underflow.
+
+    There the lower one is its series, whose rest is geometric, and the upper one Legendre's
+    continued fraction.
+    """
+    lower, upper = pt.gammainc(a, x), pt.gammaincc(a, x)
+    fraction = x + (2.0 * _TERMS + 1.0) - a
+    inner = pt.minimum(x, a)
+    series = 1.0 / (1.0 - inner / (a + _TERMS + 1.0))
+    for k in range(_TERMS, 0, -1):
+        series = 1.0 + inner / (a + float(k)) * series
+        fraction = x + (2.0 * k - 1.0) - a - k * (k - a) / fraction
+    power = a * pt.log(x) - x - pt.gammaln(a)
+    least = float(np.finfo(x.type.dtype).tiny) * 1e8
+    log_lower = pt.switch(lower < least, power - pt.log(a) + pt.log(series), pt.log(lower))
+    return log_lower, pt.switch(upper < least, power - pt.log(fraction), pt.log(upper))
+
+
+_TERMS = 24
+"""Terms of a series where it is less than the least number of its dtype."""
+
+
 def integral(function: Callable[..., V], lower: V, upper: V, *parameters: V) -> V:
     """Return integrals of a function of a column of points, one for each element of vectors."""
     dtype = lower.type.dtype

@@ -16,7 +16,7 @@ from pytensor_onnx.catalogue.closed_forms import (
     within,
 )
 from pytensor_onnx.catalogue.further_functions import Functions, of_tail
-from pytensor_onnx.catalogue.integrals import Tail, integral, scaled_i0
+from pytensor_onnx.catalogue.integrals import Tail, integral, log_gamma_tails, scaled_i0
 
 ROOT_TWO = float(np.sqrt(2.0))
 LOG_ROOT = 0.5 * float(np.log(2.0 * np.pi))
@@ -135,12 +135,12 @@ def _moyal(x: V, mu: V, sigma: V) -> Tail:
 
 def _gamma(x: V, alpha: V, beta: V) -> Tail:
     y = beta * at_least_zero(x)
-    return smaller(pt.log(pt.gammainc(alpha, y)), pt.log(pt.gammaincc(alpha, y)))
+    return smaller(*log_gamma_tails(alpha, y))
 
 
 def _inverse_gamma(x: V, alpha: V, beta: V) -> Tail:
     y = beta / at_least_zero(x)
-    return smaller(pt.log(pt.gammaincc(alpha, y)), pt.log(pt.gammainc(alpha, y)))
+    return smaller(*reversed(log_gamma_tails(alpha, y)))
 
 
 def _beta(x: V, a: V, b: V) -> Tail:

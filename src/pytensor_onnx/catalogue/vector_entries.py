@@ -12,6 +12,7 @@ from pytensor.tensor.variable import TensorVariable as V
 
 from pytensor_onnx.catalogue.distribution_entries import NEXT_STATE, SHAPE, STATE
 from pytensor_onnx.catalogue.entry import Argument, Entry
+from pytensor_onnx.functions.loops import iterate
 
 POSITIVE = "positive"
 SHAPE_OF_DRAWS = SHAPE.dtype, SHAPE.core, SHAPE.is_batched, SHAPE.example
@@ -19,6 +20,8 @@ _ABOUT = {
     "Categorical": "Logarithm of the probability of each category.",
     "LKJCholesky": "Logarithm of the density of Cholesky factors of correlation matrices (LKJ).",
     "AR": "Logarithm of the density of each series, given its first k values (AR).",
+    "GARCH11": "Logarithm of the density of each series with the variance "
+    "omega + alpha_1 value² + beta_1 variance after each value (GARCH11).",
 }
 _MATRIX = ((2.0, 0.5, 0.1), (0.5, 1.5, -0.3), (0.1, -0.3, 1.0))
 _POINTS = ((0.3, -1.2, 0.5), (-1.0, 0.1, 2.0))
@@ -66,6 +69,13 @@ def vector_entries() -> Iterator[Entry]:
     start = (_one("init_mu", "mean of the first value", 0.5), _one("init_sigma", POSITIVE, 2.0))
     rho = _one("rho", "coefficients of the values before, the last value first", (0.5, -0.2), "k")
     of_error = _one("sigma", "positive, of an error", 0.7)
+    init = _one("init", "first values of each series", (0.3, -0.5), "k")
+    of_variance = (
+        _one("omega", POSITIVE, 0.3),
+        _one("alpha_1", "not negative", 0.4),
+        _one("beta_1", "not negative", 0.2),
+        _one("initial_vol", "positive, standard deviation of the first value", 0.8),
+    )
     size = _one("n", "number of rows", 3, dtype="int64")
     length = _one("t", "length of a series", 5, dtype="int64")
     cases: list[tuple[str, Argument, tuple[Argument, ...], Callable[..., V]]] = [
@@ -80,6 +90,7 @@ def vector_entries() -> Iterator[Entry]:
         ("LKJCholesky", factor, (eta,), _lkj_cholesky),
         ("GaussianRandomWalk", series, (*of_step, *start), _random_walk),
         ("AR", series, (rho, of_error), _auto_regression),
+        ("GARCH11", series, of_variance, _garch),
     ]
     for name, value, parameters, density in cases:
         yield Entry(
@@ -103,6 +114,8 @@ def vector_entries() -> Iterator[Entry]:
         ("LKJCorr", correlation, (size, eta), _draw_lkj_corr),
         ("LKJCholesky", factor, (size, eta), _draw_lkj_cholesky),
         ("GaussianRandomWalk", series, (length, *of_step, *start), _draw_random_walk),
+        ("AR", series, (length, rho, of_error, init), _draw_auto_regression),
+        ("GARCH11", series, (length, *of_variance), _draw_garch),
     ]
     shape = Argument("shape", "shape of the draws, without the axes of one value", *SHAPE_OF_DRAWS)
     for name, value, parameters, draw in draws:
@@ -239,3 +252,52 @@ def _auto_regression(value: V, rho: V, sigma: V) -> V:
     k, t = rho.shape[0], value.shape[1]
     before = pt.arange(k, t)[:, None] - 1 - pt.arange(k)
     return _normal(value[:, k:], value[:, before] @ rho, sigma).sum(axis=1)
+
+
+def _draw_auto_regression(rng: V, size: V, t: V, rho: V, sigma: V, init: V) -> V:
+    """Return series whose last k values are the state of a loop, the last one first."""
+    k = rho.shape[0]
+    n_steps = pt.maximum(t - k, 0)
+    _, errors = pt.random.normal(
+        pt.zeros_like(sigma), sigma, size=(n_steps, size), rng=rng, return_next_rng=True
+    )
+
+    def step(error: V, last: V, rho: V) -> list[V]:
+        after = last @ rho + error
+        return [pt.concatenate([after[:, None], last[:, :-1]], axis=1), after]
+
+    first = pt.zeros((size, k), dtype=init.type.dtype) + init
+    _, values = iterate(step, [first[:, ::-1]], [rho], n_steps=n_steps, sequences=[errors])
+    return pt.concatenate([first, values.T], axis=1)[:, :t]
+
+
+def _variance(value: V, variance: V, omega: V, alpha: V, beta: V) -> V:
+    return omega + alpha * value**2 + beta * variance
+
+
+def _garch(value: V, omega: V, alpha: V, beta: V, initial_vol: V) -> V:
+    def step(value: V, variance: V, *of: V) -> list[V]:
+        after = _variance(value, variance, *of)
+        return [after, after]
+
+    first = pt.full_like(value[:, 0], initial_vol**2)
+    before = value[:, :-1].T
+    _, variances = iterate(
+        step, [first], [omega, alpha, beta], n_steps=before.shape[0], sequences=[before]
+    )
+    scales = pt.sqrt(pt.concatenate([first[:, None], variances.T], axis=1))
+    return _normal(value, pt.zeros_like(value), scales).sum(axis=1)
+
+
+def _draw_garch(rng: V, size: V, t: V, omega: V, alpha: V, beta: V, initial_vol: V) -> V:
+    _, normals = pt.random.normal(
+        pt.zeros_like(omega), pt.ones_like(omega), size=(t, size), rng=rng, return_next_rng=True
+    )
+
+    def step(normal: V, variance: V, *of: V) -> list[V]:
+        value = pt.sqrt(variance) * normal
+        return [_variance(value, variance, *of), value]
+
+    first = pt.full_like(normals.sum(axis=0), initial_vol**2)
+    _, values = iterate(step, [first], [omega, alpha, beta], n_steps=t, sequences=[normals])
+    return values.T
