@@ -10,6 +10,7 @@ The errors are those of `scripts.measure_catalogue`.
 import argparse
 import re
 import sys
+from itertools import groupby
 from pathlib import Path
 
 from pytensor_onnx.catalogue.compile_entry import Compiled, compile_entry
@@ -118,11 +119,13 @@ def write() -> None:
 
 def _larger() -> str:
     """Return a list of functions with larger errors, and of their reasons."""
-    lines = [
-        f"- `{entry.name}` in {dtype}, {entry.largest_error(dtype).split(', ')[0]}: "
-        f"{REASONS[entry.subject]}."
-        for entry, dtype in larger_errors()
-    ]
+    lines = []
+    for (subject, dtype), pairs in groupby(larger_errors(), lambda x: (x[0].subject, x[1])):
+        told = (
+            f"`{entry.name}` ({entry.largest_error(dtype).split(' of ')[0].split(',')[0]})"
+            for entry, _ in pairs
+        )
+        lines.append(f"- in {dtype} {', '.join(told)}: {REASONS[subject]}.")
     return "\n".join([*lines, ""])
 
 
