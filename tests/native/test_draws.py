@@ -84,3 +84,13 @@ def test_a_tape_draws_in_loops():
         given = np.array([1, 2, 2**64 - 3], "uint64"), np.full(shape, 0.5)
         for found, expected in zip(by_tape(*given), by_body(*given), strict=True):
             np.testing.assert_array_equal(found, expected, strict=True)
+
+
+def test_a_length_of_short_integers_is_made_int64():
+    state = pt.constant(np.array([1, 0, 0], dtype="uint64"))
+    steps = pt.scalar("steps", dtype="int8")
+    for length in (steps * 6, pt.constant(30, dtype="int8")):
+        node = StandardUniform("float64").make_node(state, length)
+        assert node.inputs[1].type.dtype == "int64"
+    draw = compile_onnx([steps], StandardUniform("float64")(state, steps * 6)[1])
+    assert draw(np.int8(5)).shape == (30,)

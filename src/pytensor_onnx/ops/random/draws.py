@@ -52,9 +52,11 @@ class Draw(Op):
         self.dtype = dtype
 
     def make_node(self, state: Variable, n: Variable) -> Apply:
-        """Return the node for a state, uint64 of shape (3,), and a 0-d int64 length."""
-        state, n = pt.as_tensor(state), pt.as_tensor(n, dtype="int64")
+        """Return the node for a state, uint64 of shape (3,), and a 0-d length, made int64."""
+        state, n = pt.as_tensor(state), pt.as_tensor(n)
         length = int(n.data) if isinstance(n, pt.TensorConstant) else None
+        if n.type.dtype != "int64":
+            n = n.astype("int64") if length is None else pt.constant(length, dtype="int64")
         return Apply(
             self, [state, n], [state_variable(), tensor(dtype=self.dtype, shape=(length,))]
         )
