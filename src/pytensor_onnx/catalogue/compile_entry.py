@@ -231,6 +231,7 @@ def _integers(name: str, *numbers: int) -> NodeProto:
 
 
 _OUTER = (
+    "state",
     "shape",
     "batch",
     "size",
