@@ -177,7 +177,7 @@ def _looped(build: Builder, x: ir.Value, factors: ir.Value) -> ir.Value:
 
 
 def _in_steps(build: Builder, x: ir.Value, factors: ir.Value) -> ir.Value:
-    """Return the values of a loop, given a factor for each row, of which the first is one."""
+    """Return the values of a loop; each row has a factor, and the first factor is one."""
 
     def step(body: Builder, y: ir.Value, row: ir.Value, factor: ir.Value) -> list[ir.Value]:
         new = body.Add(body.Mul(factor, y), row)
@@ -188,7 +188,7 @@ def _in_steps(build: Builder, x: ir.Value, factors: ir.Value) -> ir.Value:
 
 
 def _first_one(build: Builder, x: ir.Value, factors: ir.Value) -> ir.Value:
-    """Return a factor for each row, of which the first is one.
+    """Return a factor for each row; the first factor is one.
 
     An infinite factor times the start would be NaN.
     """

@@ -325,7 +325,7 @@ def _until_its_end(
 ) -> list[Any]:
     """Return the number of steps of a loop without a bound, and its last states.
 
-    A scan would allocate the numbers of all steps, and what it collects of them.
+    A scan would allocate an array with a row for each of 2³¹ steps.
     """
 
     def numbered(elements: Sequence[Variable], own: Sequence[Any], captured: Any) -> Any:

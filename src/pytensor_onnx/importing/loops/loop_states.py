@@ -69,7 +69,7 @@ class LoopState:
         return []
 
     def collected(self, before: Any, value: Any) -> list[Variable]:
-        """Return what the scan collects of a step."""
+        """Return the values of a step that the scan collects."""
         return []
 
     def result(

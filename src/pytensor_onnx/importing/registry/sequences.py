@@ -313,7 +313,9 @@ def check_rows(arrays: Sequence[TensorVariable]) -> None:
 def _alike(items: Sequence[Variable]) -> list[Variable]:
     """Return items, which must be able to be rows of one array."""
     if any(narrow_type(v) for v in items):
-        raise UnsupportedCase("its elements are of a type of few bits, of which PyTensor has none")
+        raise UnsupportedCase(
+            "its elements have a type of few bits, and PyTensor has no arrays of such types"
+        )
     kinds = {"ranks": [v.type.ndim for v in items], "dtypes": [v.type.dtype for v in items]}
     for kind, found in kinds.items():
         if len(set(found)) > 1:
