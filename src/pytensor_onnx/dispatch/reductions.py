@@ -17,10 +17,8 @@ from pytensor_onnx.graph.binary_reduction import fold_last_axis, merge_axes
 from pytensor_onnx.graph.builder import Builder, Described, Meaning, name_failure
 from pytensor_onnx.operators.dims import Dim, dims_of
 from pytensor_onnx.operators.inference import dtype_of
+from pytensor_onnx.operators.reductions import LONGEST_SHORT_SUM
 from pytensor_onnx.ops.reductions import RunningExtreme
-
-LONGEST_SHORT_SUM = 1024
-"""Number of float32 terms that a runtime adds up one after the other without much rounding."""
 
 
 def sum_floats(

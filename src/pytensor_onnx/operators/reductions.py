@@ -108,3 +108,6 @@ REDUCTIONS = tuple(
     name for name, entry in OPERATORS.items() if entry.shape in (_reduction, _arg_reduction)
 )
 """Operators that drop axes, or keep them with size one."""
+
+LONGEST_SHORT_SUM = 1024
+"""Number of float32 terms that a runtime adds up one after the other without much rounding."""

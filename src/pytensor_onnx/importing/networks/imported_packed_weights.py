@@ -108,7 +108,7 @@ def matmul_of_four_bits(
     training_mode: int = 0,
     transB: int = 1,  # noqa: N803
 ) -> TensorVariable:
-    """Multiply with a matrix of floats of four bits, of which blocks have a largest number."""
+    """Multiply with a matrix of floats of four bits; each block has its largest number."""
     if not transB:
         raise UnsupportedCase(
             "ONNX Runtime leaves results of its form for gradients (transB=0) empty"
@@ -134,11 +134,9 @@ def gather_of_blocks(
 ) -> TensorVariable:
     """Take parts of an array of few bits, whose blocks have scales; none lies outside."""
     levels, middle = static(data, "its data"), 0
-    is_packed = bits < 8 and narrow_type(data) is None and data.type.dtype == "uint8"
-    if data.type.dtype == "uint8" and narrow_type(data) is None:
-        middle = 2 ** (bits - 1)
+    is_packed = data.type.dtype == "uint8" and narrow_type(data) is None
     if is_packed:
-        levels = _unpacked(levels, bits)
+        levels, middle = _unpacked(levels, bits), 2 ** (bits - 1)
     axis = quantize_axis % levels.ndim
     length = levels.shape[axis]
     points: Any = np.float32(middle)

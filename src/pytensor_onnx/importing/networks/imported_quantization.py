@@ -9,17 +9,23 @@ import onnx_ir as ir
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.importing.networks.imported_windows import conv
+from pytensor_onnx.importing.networks.imported_windows import (
+    channels_first,
+    conv,
+    with_channels_last,
+)
 from pytensor_onnx.importing.products import matmul
 from pytensor_onnx.importing.registry.known_values import like, size
 from pytensor_onnx.importing.registry.narrow_types import NARROW, limits, narrow_type, rounded
 from pytensor_onnx.importing.registry.operator_imports import dtype_name, onnx_import
+from pytensor_onnx.ops.networks.kept_operator import MICROSOFT
 
 type Optional = TensorVariable | None
 type Ints = Sequence[int] | None
 
 
 @onnx_import("QuantizeLinear")
+@onnx_import("QuantizeLinear", domain=MICROSOFT)
 def quantize(
     x: TensorVariable,
     scale: TensorVariable,
@@ -85,6 +91,7 @@ def _quantized(
 
 
 @onnx_import("DequantizeLinear")
+@onnx_import("DequantizeLinear", domain=MICROSOFT)
 def dequantize(
     x: TensorVariable,
     scale: TensorVariable,
@@ -155,6 +162,7 @@ def _centred(x: TensorVariable, zero: Optional, of_filters: bool = False) -> Ten
 
 
 @onnx_import("QLinearConv")
+@onnx_import("QLinearConv", domain=MICROSOFT)
 def quantized_conv(
     x: TensorVariable,
     x_scale: TensorVariable,
@@ -167,15 +175,16 @@ def quantized_conv(
     bias: Optional = None,
     *,
     auto_pad: str = "NOTSET",
+    channels_last: int = 0,
     dilations: Ints = None,
     group: int = 1,
     kernel_shape: Ints = None,
     pads: Ints = None,
     strides: Ints = None,
 ) -> TensorVariable:
-    """Correlate quantised images, and quantise the result."""
+    """Correlate quantised images, whose channels may be the last axis, and quantise the result."""
     total = conv_integer(
-        x,
+        channels_first(x) if channels_last else x,
         filters,
         x_zero,
         filter_zero,
@@ -189,7 +198,8 @@ def quantized_conv(
     if bias is not None:
         total = total + pt.shape_padright(bias, x.type.ndim - 2)
     factor = x_scale.reshape(()) * _channels(filter_scale, x) / y_scale.reshape(())
-    return _quantized(total * factor, y_zero, y_zero.type.dtype, total)
+    y = _quantized(total * factor, y_zero, y_zero.type.dtype, total)
+    return with_channels_last(y) if channels_last else y
 
 
 def _channels(scale: TensorVariable, x: TensorVariable) -> TensorVariable:

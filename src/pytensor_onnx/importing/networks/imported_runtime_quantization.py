@@ -15,7 +15,6 @@ from pytensor_onnx.importing.networks.imported_quantization import (
     dequantize,
     quantize,
     quantize_dynamically,
-    quantized_conv,
 )
 from pytensor_onnx.importing.networks.imported_recurrences import LONG_MEMORY, lstm, types_of_layer
 from pytensor_onnx.importing.networks.imported_windows import (
@@ -69,22 +68,6 @@ def _again(
 ) -> TensorVariable:
     """Quantise to the dtype of an operand."""
     return quantize(numbers, scale, pt.zeros((), of.type.dtype) if zero is None else zero)
-
-
-@onnx_import("QuantizeLinear", domain=MICROSOFT)
-def quantize_by_runtime(
-    x: TensorVariable, scale: TensorVariable, zero: Optional = None, *, axis: int = 1
-) -> TensorVariable:
-    """Quantise as the standard's operator does."""
-    return quantize(x, scale, zero, axis=axis)
-
-
-@onnx_import("DequantizeLinear", domain=MICROSOFT)
-def dequantize_by_runtime(
-    x: TensorVariable, scale: TensorVariable, zero: Optional = None, *, axis: int = 1
-) -> TensorVariable:
-    """Dequantise as the standard's operator does."""
-    return dequantize(x, scale, zero, axis=axis)
 
 
 @onnx_import("QLinearSigmoid", domain=MICROSOFT)
@@ -174,47 +157,6 @@ def quantized_average_pool(
         strides=strides,
     )
     y = _again(mean, y_scale, y_zero, x)
-    return with_channels_last(y) if channels_last else y
-
-
-@onnx_import("QLinearConv", domain=MICROSOFT)
-def quantized_conv_by_runtime(
-    x: TensorVariable,
-    x_scale: TensorVariable,
-    x_zero: TensorVariable,
-    filters: TensorVariable,
-    filter_scale: TensorVariable,
-    filter_zero: TensorVariable,
-    y_scale: TensorVariable,
-    y_zero: TensorVariable,
-    bias: Optional = None,
-    *,
-    auto_pad: str = "NOTSET",
-    channels_last: int = 0,
-    dilations: Ints = None,
-    group: int = 1,
-    kernel_shape: Ints = None,
-    pads: Ints = None,
-    strides: Ints = None,
-) -> TensorVariable:
-    """Correlate quantised images, whose channels may be the last axis."""
-    y = quantized_conv(
-        channels_first(x) if channels_last else x,
-        x_scale,
-        x_zero,
-        filters,
-        filter_scale,
-        filter_zero,
-        y_scale,
-        y_zero,
-        bias,
-        auto_pad=auto_pad,
-        dilations=dilations,
-        group=group,
-        kernel_shape=kernel_shape,
-        pads=pads,
-        strides=strides,
-    )
     return with_channels_last(y) if channels_last else y
 
 

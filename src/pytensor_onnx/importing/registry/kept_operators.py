@@ -39,7 +39,7 @@ from pytensor_onnx.importing.registry.narrow_types import (
 from pytensor_onnx.importing.registry.operator_imports import MACHINE_LEARNING, OperatorImport
 from pytensor_onnx.importing.registry.sequences import VariableSequence
 from pytensor_onnx.operators.inference import schema_of
-from pytensor_onnx.operators.reductions import REDUCTIONS
+from pytensor_onnx.operators.reductions import LONGEST_SHORT_SUM, REDUCTIONS
 from pytensor_onnx.ops.elementwise import BitsAs
 from pytensor_onnx.ops.networks.kept_operator import (
     MICROSOFT,
@@ -82,8 +82,6 @@ _ONE_HOT = frozenset(
 )
 """Dtypes of indices, depth and values for which ONNX Runtime has a kernel of OneHot."""
 _OF_SCHEMAS = {"float32": "float", "float64": "double"}
-LONGEST_SHORT_SUM = 1024
-"""Elements of a sum that the exporter computes in float32 (`dispatch/reductions.py`)."""
 _NEW_OPSET = 27
 """First opset that the promised version of ONNX Runtime does not know."""
 _ALONE = (
@@ -211,7 +209,6 @@ def _kept(
     shared = None if key is None else _SHARED.get(key)
     if shared is not None:
         return shared(*given, return_list=True)
-    is_input = {id(v) for v in given}
     inner = _inner_operands(operands, given)
     expression = build(inner, attributes)
     if results is None and any(v in inner for v in expression if v is not None):
@@ -232,11 +229,7 @@ def _kept(
     )
     if key is not None:
         _SHARED[key] = operator
-    whole = list(found)
-    outputs = operator(*[v for v in operands if id(v) in is_input], return_list=True)
-    for position, value in zip(positions, outputs, strict=True):
-        whole[position] = value
-    return whole
+    return _applied(operator, operands, given, found)
 
 
 def _reads_few_bits(node: ir.Node, operands: Sequence[Variable | None], opset: int) -> bool:
@@ -268,10 +261,20 @@ def _kept_unbuilt(
         partial(_chosen, found.function, inner, dict(attributes), positions),
         [types[i] for i in positions],
     )
-    whole: list[Variable | None] = [None] * len(types)
+    return _applied(operator, operands, given, [None] * len(types))
+
+
+def _applied(
+    operator: KeptOperator,
+    operands: Sequence[Variable | None],
+    given: Sequence[Variable],
+    results: Sequence[Any],
+) -> list[Any]:
+    """Return results, with those of an operation in the place of the ones that a file names."""
     is_input = {id(v) for v in given}
     outputs = operator(*[v for v in operands if id(v) in is_input], return_list=True)
-    for position, value in zip(positions, outputs, strict=True):
+    whole = list(results)
+    for position, value in zip(operator.imported.results, outputs, strict=True):
         whole[position] = value
     return whole
 
